@@ -175,7 +175,7 @@ run: $(PROGRAM)
 # Units, transcripts, simulation, corpora, layers, tidy: build dependencies alone, 3 minutes.
 test: all headers $(TESTS) $(SIMS) $(REPLAYS)
 	@{ printf '%s\n' $(TESTS) $(SIMS) $(foreach f,$(FUZZ),'$(B)/replay/$f tests/fuzz/corpus/$f'); \
-	   printf '%s\n' 'tools/layers $(B)' tools/tidy 'tools/samples/run $(CC)'; } | \
+	   printf '%s\n' 'tools/layers src $(if $(SAN),,$(B))' tools/tidy 'tools/samples/run $(CC)'; } | \
 	 tools/run-tests $(B)/log/all
 
 # Real clients against real processes: every tests/check/*.sh, in the order of their names.

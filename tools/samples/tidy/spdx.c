@@ -1,0 +1,6 @@
+/*
+ * A sample file, which breaks one rule on purpose: the one that its name says.
+ * It is never compiled.
+ * The line-reader must report it.
+ */
+int a;
