@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SL_BASE_LIMITS_H
+#define SL_BASE_LIMITS_H
+
+#include "base/assert.h"
+
+/*
+ * Every fixed bound of the program in one place. What a user may change is a configuration key
+ * (config/keys.def); what is here follows from the protocol, the file format or our own design.
+ */
+
+/* Protocol. */
+#define TOPIC_NAME_BYTES_MAX 249
+#define FRAME_BYTES_MAX (100 * 1024 * 1024)   /* default of socket.request.max.bytes */
+#define RESPONSE_BYTES_MAX 99000000           /* librdkafka refuses 100,000,000 and more */
+#define BATCH_HEADER_BYTES 61
+#define BATCH_LENGTH_AT 8
+#define BATCH_OVERHEAD_BYTES 12               /* base offset and length */
+
+/* A decoded message may cost this many bytes of arena for each byte on the wire. */
+#define DECODE_AMPLIFICATION_MAX 24
+
+/* Connections: requests in flight before reading stops. */
+#define CONN_REQUESTS_MAX 16
+#define CONN_REQUEST_BYTES_MAX (1024 * 1024)
+
+/* Log. */
+#define PRODUCER_BATCHES_KEPT 5
+#define JOURNAL_COMMIT_BYTES_MAX (8 * 1024 * 1024)
+#define FETCH_SLICE_BYTES_MAX (256 * 1024)
+
+/* Decompression: a client batch may expand to this many bytes at the most. */
+#define DECOMPRESSED_BYTES_MAX (512 * 1024 * 1024)
+
+static_assert(RESPONSE_BYTES_MAX < 100000000, "librdkafka's receive.message.max.bytes");
+
+#endif
