@@ -145,8 +145,8 @@ fuzz: $(FUZZ:%=fuzz-%)
 fuzz-%:
 	@$(MAKE) --no-print-directory CC=clang SAN=fuzz B=build/fuzz build/fuzz/fuzz/$*
 	@mkdir -p build/fuzz/corpus/$*
-	build/fuzz/fuzz/$* -max_total_time=$(SECONDS) build/fuzz/corpus/$* \
-	    $(wildcard tests/fuzz/corpus/$*)
+	build/fuzz/fuzz/$* -max_total_time=$(SECONDS) -artifact_prefix=build/fuzz/ \
+	    build/fuzz/corpus/$* $(wildcard tests/fuzz/corpus/$*)
 
 # ---- Benchmarks: make bench-<name> builds and runs bench/<name>.c.
 bench-%: $(B)/bench/%.bin
@@ -181,7 +181,7 @@ test: all headers $(TESTS) $(SIMS) $(REPLAYS)
 # Real clients against real processes: every tests/check/*.sh, in the order of their names.
 check: all
 	@for script in $(sort $(wildcard tests/check/*.sh)); do echo "$$script"; done | \
-	 STRANDLINE=$(PROGRAM) CHECK_SECONDS=1800 JOBS=1 tools/run-tests $(B)/log/check
+	 STRANDLINE=$(abspath $(PROGRAM)) CHECK_SECONDS=1800 JOBS=1 TABLE=1 tools/run-tests $(B)/log/check
 
 install: $(PROGRAM)
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/strandline
