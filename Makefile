@@ -80,8 +80,8 @@ $$(SIMTESTS_$(1)): $(B)/test/%: $(B)/src/%.o $(call lib,$(call sees,$(1))) $(IO_
 test-$(1): $$(TESTS_$(1)) $$(SIMTESTS_$(1)) $(if $(filter io,$(1)),$$(CONFORMANCE))
 	@printf '%s\n' $$(sort $$^) | tools/run-tests $(B)/log/$(1)
 endef
-CONFORMANCE := $(if $(wildcard src/io/conformance_test.c),$(B)/test/io/conformance_test-real \
-                 $(B)/test/io/conformance_test-sim)
+CONFORMANCE := $(if $(wildcard src/io/conformance_test.c),$(patsubst src/io/%/, \
+                 $(B)/test/io/conformance_test-%,$(wildcard src/io/real/ src/io/sim/)))
 $(foreach m,$(MODULES),$(eval $(call module,$m)))
 TESTS := $(foreach m,$(MODULES),$(TESTS_$m) $(SIMTESTS_$m)) $(CONFORMANCE)
 
