@@ -38,7 +38,6 @@ BANNED := -include src/base/banned.h
 # Libraries, by the module that calls them; asked for at link time, after tools/deps has run.
 pkg = $(shell pkg-config --libs $(1))
 LIBS_record = $(call pkg,libisal zlib liblz4 libzstd) -lsnappy
-LIBS_journal = $(call pkg,libisal)
 LIBS_keeper = $(call pkg,sqlite3 jansson)
 LIBS_cli = $(call pkg,jansson)
 LIBS_test = $(call pkg,cmocka)
@@ -145,7 +144,7 @@ fuzz: $(FUZZ:%=fuzz-%)
 fuzz-%:
 	@$(MAKE) --no-print-directory CC=clang SAN=fuzz B=build/fuzz build/fuzz/fuzz/$*
 	@mkdir -p build/fuzz/corpus/$*
-	build/fuzz/fuzz/$* -max_total_time=$(SECONDS) -artifact_prefix=build/fuzz/ \
+	build/fuzz/fuzz/$* -max_total_time=$(SECONDS) -artifact_prefix=build/fuzz/ $(ARGS) \
 	    build/fuzz/corpus/$* $(wildcard tests/fuzz/corpus/$*)
 
 # ---- Benchmarks: make bench-<name> builds and runs bench/<name>.c.
@@ -156,7 +155,7 @@ $(B)/bench/%.bin: $(B)/bench/%.o $(call lib,$(MODULES)) $(IO_REAL)
 	$(link)
 
 # ---- Checks of the source text and of the objects.
-C_FILES = $(shell git ls-files -co --exclude-standard -- '*.c' '*.h')
+C_FILES = $(shell git ls-files -co --exclude-standard -- '*.c' '*.h' ':!tools/samples')
 headers: $(patsubst %.h,$(B)/headers/%.ok,$(wildcard src/*/*.h src/*/*/*.h))
 $(B)/headers/%.ok: %.h
 	@mkdir -p $(@D)
