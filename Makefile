@@ -141,11 +141,12 @@ $(FUZZERS): LINKFLAGS := -fsanitize=fuzzer
 $(FUZZERS): $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(call lib,$(MODULES)) $(IO_REAL)
 	$(link)
 fuzz: $(FUZZ:%=fuzz-%)
+fuzz-%: F = $(B)/fuzzing
 fuzz-%:
-	@$(MAKE) --no-print-directory CC=clang SAN=fuzz B=build/fuzz build/fuzz/fuzz/$*
-	@mkdir -p build/fuzz/corpus/$*
-	build/fuzz/fuzz/$* -max_total_time=$(SECONDS) -artifact_prefix=build/fuzz/ $(ARGS) \
-	    build/fuzz/corpus/$* $(wildcard tests/fuzz/corpus/$*)
+	@$(MAKE) --no-print-directory CC=clang SAN=fuzz B=$F $F/fuzz/$*
+	@mkdir -p $F/corpus/$*
+	$F/fuzz/$* -max_total_time=$(SECONDS) -artifact_prefix=$F/ $(ARGS) $F/corpus/$* \
+	    $(wildcard tests/fuzz/corpus/$*)
 
 # ---- Benchmarks: make bench-<name> builds and runs bench/<name>.c.
 bench-%: $(B)/bench/%.bin
