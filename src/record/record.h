@@ -99,18 +99,18 @@ enum timestamp_type {
 
 struct batch_header {
     int64_t base_offset;
-    int32_t length;            /* bytes behind this field: the total less 12 */
-    int32_t leader_epoch;      /* -1 from a client */
+    int32_t length;       /* bytes behind this field: the total less 12 */
+    int32_t leader_epoch; /* -1 from a client */
     int8_t magic;
     uint32_t crc;
     int16_t attributes;        /* BATCH_ bits; the rest is unused */
     int32_t last_offset_delta; /* stays when compaction removes the last record */
     int64_t base_timestamp;    /* with BATCH_DELETE_HORIZON the horizon; -1 when emptied */
     int64_t max_timestamp;
-    int64_t producer_id;       /* -1 none */
-    int16_t producer_epoch;    /* -1 none */
-    int32_t base_sequence;     /* -1 none, as in control batches */
-    int32_t record_count;      /* 0 when compaction removed them all */
+    int64_t producer_id;    /* -1 none */
+    int16_t producer_epoch; /* -1 none */
+    int32_t base_sequence;  /* -1 none, as in control batches */
+    int32_t record_count;   /* 0 when compaction removed them all */
 };
 
 /*
@@ -123,7 +123,8 @@ struct batch_header {
 must_use enum err batch_frame(struct bytes in, int32_t *total);
 /*
  * Decodes the header; at least BATCH_HEADER_BYTES of the batch must be there, the rest need not.
- * ERR_CORRUPT_MESSAGE: too short, length below a header's, another magic, negative count or delta.
+ * ERR_CORRUPT_MESSAGE: too short, length below a header's, another magic, count, delta or offsets
+ * out of range.
  */
 must_use enum err batch_header_parse(struct bytes batch, struct batch_header *out);
 /* Writes all 61 bytes, the CRC as it stands in `h`. */
@@ -181,11 +182,23 @@ void batch_set_max_timestamp(uint8_t *batch, size_t n, enum timestamp_type type,
 
 struct record {
     int64_t offset;
-    int64_t timestamp;    /* ms; the batch's max timestamp under log append time */
-    struct bytes key;     /* null or bytes */
-    struct bytes value;   /* null (a tombstone) or bytes */
+    int64_t timestamp;  /* ms; the batch's max timestamp under log append time */
+    struct bytes key;   /* null or bytes */
+    struct bytes value; /* null (a tombstone) or bytes */
     int32_t header_count;
     struct bytes headers; /* encoded: record_headers_next reads, record_header_put writes */
+};
+
+/* The bytes of records under an iterator: private to this module. */
+struct record_stream {
+    const uint8_t *p; /* unread bytes that are in memory */
+    const uint8_t *end;
+    struct decompressor *d; /* NULL: all there is lies in p..end */
+    struct buf window;      /* what p and end point into when decompressing */
+    int64_t filled;         /* bytes that have entered memory, including the unread ones */
+    bool ended;             /* the decompressor has given its last byte */
+    enum err err;           /* sticky: the first error */
+    const char *why;        /* what is wrong, a literal; NULL without error */
 };
 
 /*
@@ -199,17 +212,6 @@ struct record {
  *         use(&record);
  *     record_iter_fini(&it);      // err is ERR_EOF when all was read
  */
-struct record_stream {
-    const uint8_t *p;       /* unread bytes that are in memory */
-    const uint8_t *end;
-    int64_t consumed_before; /* bytes of the stream before the window's start */
-    const uint8_t *window_at; /* where the window in memory starts */
-    struct decompressor *d; /* NULL: all there is lies in p..end */
-    struct buf window;      /* what p and end point into when decompressing */
-    bool ended;             /* the decompressor has given its last byte */
-    enum err err;           /* sticky: the first error */
-};
-
 struct record_iter {
     struct batch_header header; /* of the current batch; readable */
     /* private */
@@ -245,9 +247,9 @@ void record_header_put(struct buf *out, struct str key, struct bytes value);
 
 struct batch_spec {
     enum codec codec;
-    int level;                 /* CODEC_LEVEL_DEFAULT, or the codec's own scale */
+    int level; /* CODEC_LEVEL_DEFAULT, or the codec's own scale */
     enum timestamp_type timestamp_type;
-    int64_t append_time_ms;    /* the max timestamp under TIMESTAMP_LOG_APPEND */
+    int64_t max_timestamp; /* under log append time, and without records; else computed */
     int64_t base_offset;
     int32_t leader_epoch;
     int64_t producer_id;
@@ -271,9 +273,9 @@ struct batch_spec batch_spec_of(const struct batch_header *h);
  */
 struct batch_builder {
     struct batch_spec spec;
-    struct buf bytes;         /* room for the header, then the records, uncompressed */
+    struct buf bytes; /* room for the header, then the records, uncompressed */
     int32_t count;
-    int32_t next_delta;       /* offset delta of the next record */
+    int32_t next_delta; /* offset delta of the next record */
     int64_t base_timestamp;
     int64_t max_timestamp;
 };
@@ -285,7 +287,10 @@ void batch_builder_fini(struct batch_builder *b);
  * in bytes_max (the first record always fits) and nothing has changed.
  */
 must_use enum err batch_builder_append(struct batch_builder *b, const struct record *r);
-/* The same, at its own offset: not below spec.base_offset or the offset of the one before. */
+/*
+ * The same at the record's own offset, for compaction; also ERR_INVALID_RECORD: the offset is below
+ * spec.base_offset, not above the one before, or 2^31 and more above the base.
+ */
 must_use enum err batch_builder_append_at(struct batch_builder *b, const struct record *r);
 /* Bytes of the batch so far, before compression. */
 size_t batch_builder_bytes(const struct batch_builder *b);
@@ -308,7 +313,7 @@ struct control_marker {
     int32_t coordinator_epoch; /* of commit and abort, else -1 */
 };
 
-/* Reads the record of a control batch. ERR_INVALID_RECORD: too short or a newer version's key. */
+/* Reads the record of a control batch. ERR_INVALID_RECORD: too short, or a negative version. */
 must_use enum err control_marker_parse(const struct record *r, struct control_marker *out);
 
 struct control_spec {
@@ -329,16 +334,16 @@ void batch_build_control(const struct control_spec *spec, struct buf *out);
 
 /* What a topic and a request demand of a batch. */
 struct batch_rules {
-    bool from_client;           /* false: our own coordinators, which may send control batches */
-    int16_t produce_version;    /* of the request: zstd needs 7 */
-    bool is_compacted;          /* cleanup.policy has compact: every record needs a key */
+    bool from_client;        /* false: our own coordinators, which may send control batches */
+    int16_t produce_version; /* of the request: zstd needs 7 */
+    bool is_compacted;       /* cleanup.policy has compact: every record needs a key */
     int32_t max_message_bytes;
     int32_t segment_bytes;
     enum timestamp_type timestamp_type;
-    int64_t before_max_ms;      /* message.timestamp.before.max.ms */
-    int64_t after_max_ms;       /* message.timestamp.after.max.ms */
+    int64_t before_max_ms; /* message.timestamp.before.max.ms */
+    int64_t after_max_ms;  /* message.timestamp.after.max.ms */
     int64_t now_ms;
-    int target_codec;           /* compression.type: enum codec, or -1 for "producer" */
+    int target_codec; /* compression.type: enum codec, or -1 for "producer" */
 };
 
 #define BATCH_RECORD_ERRORS_MAX 64
@@ -349,15 +354,15 @@ struct batch_record_error {
 };
 
 struct batch_verdict {
-    enum err err;                     /* the code for the client; the same as the return value */
-    struct str message;               /* what is wrong, for people; null when all is well */
-    struct bytes batch;               /* the one batch: an incomplete one behind it is ignored */
-    struct batch_header header;       /* valid when err is ERR_NONE */
-    int64_t max_timestamp;            /* what the header must say; now_ms under log append time */
-    int64_t offset_of_max_timestamp;  /* first record that has it, from the batch's base */
-    bool needs_max_timestamp;         /* batch_set_max_timestamp before the append */
-    bool needs_rebuild;               /* batch_rebuild instead of the batch as it is */
-    int32_t record_error_count;       /* all of them; at most BATCH_RECORD_ERRORS_MAX are listed */
+    enum err err;                    /* the code for the client; the same as the return value */
+    struct str message;              /* what is wrong, for people; null when all is well */
+    struct bytes batch;              /* the one batch: an incomplete one behind it is ignored */
+    struct batch_header header;      /* valid when err is ERR_NONE */
+    int64_t max_timestamp;           /* what the header must say; now_ms under log append time */
+    int64_t offset_of_max_timestamp; /* first record that has it, from the batch's base */
+    bool needs_max_timestamp;        /* batch_set_max_timestamp before the append */
+    bool needs_rebuild;              /* batch_rebuild instead of the batch as it is */
+    int32_t record_error_count;      /* all of them; at most BATCH_RECORD_ERRORS_MAX are listed */
     struct batch_record_error *record_errors; /* in the arena; NULL when there are none */
 };
 
