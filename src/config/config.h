@@ -24,7 +24,7 @@ struct arena;
  */
 enum config_key {
     CONFIG_NONE = -1,
-#define KEY(id, name, type, fallback, values, synonyms, scope, honour, help) CONFIG_##id,
+#define KEY(id, name, type, initial, values, synonym, scope, honour, help) CONFIG_##id,
 #include "config/keys.def"
 #undef KEY
     CONFIG_KEY_COUNT,
@@ -121,7 +121,7 @@ must_use enum err config_load_environment(struct config *c, const char *const *e
 must_use enum err config_load_setting(struct config *c, struct str setting, char **message);
 /* Rules between keys; call it once after loading. ERR_INVALID_CONFIG. */
 must_use enum err config_validate(const struct config *c, char **message);
-/* One line that names all keys that are set but have no effect here; NULL: none. Owned by caller. */
+/* One line that names all keys that are set without an effect; NULL: none. Owned by the caller. */
 char *config_warning(const struct config *c);
 
 /* Effective values of broker keys. The type must fit the key (asserted); strings are borrowed. */
@@ -138,11 +138,20 @@ enum config_source config_source_of(const struct config *c, enum config_key key)
  */
 bool config_list_next(struct str *rest, struct str *item);
 
+/* Numbers of Kafka's security protocols. Only PLAINTEXT passes config_validate so far. */
+enum config_protocol {
+    CONFIG_PROTOCOL_PLAINTEXT = 0,
+    CONFIG_PROTOCOL_SSL = 1,
+    CONFIG_PROTOCOL_SASL_PLAINTEXT = 2,
+    CONFIG_PROTOCOL_SASL_SSL = 3,
+};
+
 /* One entry of `listeners` or `advertised.listeners`, borrowed from the config. */
 struct config_listener {
     struct str name; /* PLAINTEXT, or a name of listener.security.protocol.map */
     struct str host; /* empty: all addresses; IPv6 without brackets */
     int32_t port;    /* 0: any free one */
+    enum config_protocol protocol;
 };
 
 /*
@@ -229,7 +238,7 @@ must_use enum err topic_config_check_all(const struct config *c, const struct co
  */
 must_use enum err config_alter_topic(struct config_overrides *o, enum config_op op,
                                      struct str name, struct str value, char **message);
-/* The same for a dynamic layer of brokers; static keys are refused. */
+/* The same for a dynamic layer of brokers; a refusal is ERR_INVALID_REQUEST, as in Kafka. */
 must_use enum err config_alter_broker(struct config_overrides *o, enum config_source layer,
                                       enum config_op op, struct str name, struct str value,
                                       char **message);
