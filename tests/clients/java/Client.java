@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Java client behind the common command line of the clients (see ../README.md).
+
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.Future;
+
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+public final class Client {
+    private static final HexFormat HEX = HexFormat.of();
+    private static final PrintStream OUT =
+            new PrintStream(new FileOutputStream(FileDescriptor.out), false);
+
+    private static byte[] parse(String field) {
+        return field.equals("null") ? null : HEX.parseHex(field.substring(1));
+    }
+
+    private static String show(byte[] data) {
+        return data == null ? "null" : "x" + HEX.formatHex(data);
+    }
+
+    private static void version() throws IOException {
+        Properties about = new Properties();
+        about.load(Admin.class.getResourceAsStream("/kafka/kafka-version.properties"));
+        OUT.println("java " + about.getProperty("version"));
+        OUT.println("codecs none gzip snappy lz4 zstd");
+        OUT.println("idempotence yes");
+        OUT.println("timestamps yes");
+        OUT.println("acks yes");
+        OUT.println("null_headers yes");
+    }
+
+    private static void create(String bootstrap, String topic, String partitions)
+            throws Exception {
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
+            NewTopic wanted = new NewTopic(topic, Integer.parseInt(partitions), (short) 1);
+            admin.createTopics(List.of(wanted)).all().get();
+        }
+    }
+
+    private static ProducerRecord<byte[], byte[]> record(String topic, String line) {
+        String[] part = line.split(" ");
+        List<Header> headers = new ArrayList<>();
+        if (!part[4].equals("-")) {
+            for (String header : part[4].split(",")) {
+                String[] pair = header.split("=");
+                String name = new String(parse(pair[0]), StandardCharsets.UTF_8);
+                headers.add(new RecordHeader(name, parse(pair[1])));
+            }
+        }
+        return new ProducerRecord<>(topic, Integer.valueOf(part[0]), Long.valueOf(part[1]),
+                parse(part[2]), parse(part[3]), headers);
+    }
+
+    private static void produce(String bootstrap, String topic, String codec, String idempotent,
+            String path) throws Exception {
+        Map<String, Object> config = Map.of("bootstrap.servers", bootstrap, "acks", "all",
+                "linger.ms", 50, "batch.size", 400_000, "compression.type", codec,
+                "enable.idempotence", Boolean.parseBoolean(idempotent));
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(config,
+                new ByteArraySerializer(), new ByteArraySerializer())) {
+            for (String line : Files.readAllLines(Path.of(path))) {
+                sent.add(producer.send(record(topic, line)));
+            }
+            producer.flush();
+            for (Future<RecordMetadata> one : sent) {
+                OUT.println(one.get().partition() + " " + one.get().offset());
+            }
+        }
+    }
+
+    private static void print(ConsumerRecord<byte[], byte[]> record) {
+        StringBuilder headers = new StringBuilder();
+        for (Header header : record.headers()) {
+            headers.append(headers.length() == 0 ? "" : ",")
+                    .append(show(header.key().getBytes(StandardCharsets.UTF_8))).append('=')
+                    .append(show(header.value()));
+        }
+        OUT.println(record.partition() + " " + record.offset() + " " + record.timestamp() + " "
+                + show(record.key()) + " " + show(record.value()) + " "
+                + (headers.length() == 0 ? "-" : headers));
+    }
+
+    private static void readAll(KafkaConsumer<byte[], byte[]> consumer, String topic) {
+        List<TopicPartition> parts = new ArrayList<>();
+        consumer.partitionsFor(topic)
+                .forEach(p -> parts.add(new TopicPartition(topic, p.partition())));
+        consumer.assign(parts);
+        consumer.seekToBeginning(parts);
+        Map<TopicPartition, Long> ends = consumer.endOffsets(parts);
+        while (parts.stream().anyMatch(p -> consumer.position(p) < ends.get(p))) {
+            consumer.poll(Duration.ofSeconds(5)).forEach(Client::print);
+        }
+    }
+
+    private static void consume(String bootstrap, List<String> topics) {
+        Map<String, Object> config = Map.of("bootstrap.servers", bootstrap,
+                "auto.offset.reset", "none", "enable.auto.commit", false, "check.crcs", true);
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(config,
+                new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            for (String topic : topics) {
+                OUT.println("topic " + topic);
+                readAll(consumer, topic);
+            }
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        switch (args[0]) {
+            case "version" -> version();
+            case "create" -> create(args[1], args[2], args[3]);
+            case "produce" -> produce(args[1], args[2], args[3], args[4], args[5]);
+            case "consume" -> consume(args[1], List.of(args).subList(2, args.length));
+            default -> throw new IllegalArgumentException(args[0]);
+        }
+        OUT.flush();
+    }
+}

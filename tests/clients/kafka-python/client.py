@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""kafka-python behind the common command line of the clients (see ../README.md).
+
+One program for both generations: 2.0.2, which guesses the broker's version from its ApiVersions
+answer and speaks old fixed versions, and 3.x, which negotiates.
+"""
+import sys
+
+import kafka
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+
+IS_OLD = kafka.__version__.startswith("2.0")
+
+
+def parse(field):
+    return None if field == "null" else bytes.fromhex(field[1:])
+
+
+def show(data):
+    return "null" if data is None else "x" + bytes(data).hex()
+
+
+def version():
+    print("kafka-python", kafka.__version__)
+    print("codecs none gzip snappy lz4 zstd")
+    print("idempotence", "no" if IS_OLD else "yes")
+    print("timestamps yes")
+    print("acks yes")
+    print("null_headers no")
+
+
+def create(bootstrap, topic, partitions):
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    admin.create_topics([NewTopic(topic, int(partitions), 1)], timeout_ms=10_000)
+    admin.close()
+
+
+def producer_for(bootstrap, codec, idempotent):
+    extra = {} if IS_OLD else {"enable_idempotence": idempotent == "true"}
+    return KafkaProducer(
+        bootstrap_servers=bootstrap, acks="all", linger_ms=50, batch_size=400_000, retries=5,
+        compression_type=None if codec == "none" else codec, **extra)
+
+
+def produce(bootstrap, topic, codec, idempotent, path):
+    producer = producer_for(bootstrap, codec, idempotent)
+    sent = []
+    with open(path, encoding="ascii") as file:
+        for line in file:
+            partition, timestamp, key, value, headers = line.split()
+            pairs = [] if headers == "-" else [h.split("=") for h in headers.split(",")]
+            sent.append(producer.send(
+                topic, partition=int(partition), timestamp_ms=int(timestamp), key=parse(key),
+                value=parse(value), headers=[(parse(n).decode(), parse(v)) for n, v in pairs]))
+    producer.flush(60)
+    for future in sent:
+        acked = future.get(10)
+        print(acked.partition, acked.offset)
+    producer.close()
+
+
+def print_record(record):
+    headers = ",".join(f"{show(n.encode())}={show(v)}" for n, v in record.headers) or "-"
+    print(record.partition, record.offset, record.timestamp, show(record.key), show(record.value),
+          headers)
+
+
+def consume(bootstrap, *topics):
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, check_crcs=True,
+                             auto_offset_reset="earliest", enable_auto_commit=False)
+    for topic in topics:
+        print("topic", topic)
+        parts = [TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic))]
+        consumer.assign(parts)
+        consumer.seek_to_beginning(*parts)
+        ends = consumer.end_offsets(parts)
+        while any(consumer.position(p) < ends[p] for p in parts):
+            for batch in consumer.poll(timeout_ms=5000).values():
+                for record in batch:
+                    print_record(record)
+    consumer.close()
+
+
+if __name__ == "__main__":
+    {"version": version, "create": create, "produce": produce, "consume": consume}[sys.argv[1]](
+        *sys.argv[2:])
