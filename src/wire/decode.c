@@ -120,7 +120,9 @@ static struct bytes take_slice(struct reader *r, enum kind kind, bool nullable)
 
 static void *take_memory(struct reader *r, size_t count, size_t size)
 {
-    size_t total = count * size; /* both are bounded by the frame and the schema */
+    /* Both are bounded, by the frame and by the schema; the arena rounds up, so the budget does. */
+    size_t align = _Alignof(max_align_t);
+    size_t total = (count * size + align - 1) / align * align;
     void *p;
 
     if (total > r->budget || !(p = arena_calloc(r->arena, count, size))) {
