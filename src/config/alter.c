@@ -28,8 +28,8 @@ static void add_items(struct arena *a, struct str *out, struct str from, struct 
 
     while (config_list_next(&from, &item))
         if (!list_has(*out, item) && !list_has(except, item))
-            *out = arena_printf(a, "%.*s%s%.*s", STR_ARG(*out), out->n > 0 ? "," : "",
-                                STR_ARG(item));
+            *out =
+                arena_printf(a, "%.*s%s%.*s", STR_ARG(*out), out->n > 0 ? "," : "", STR_ARG(item));
 }
 
 static struct str merge(struct arena *a, enum config_op op, struct str old, struct str items)

@@ -48,14 +48,10 @@ static int64_t convert(int64_t value, enum config_key from, enum config_key to)
 enum config_source config__layer_source(enum config_layer layer)
 {
     switch (layer) {
-    case CONFIG_LAYER_BROKER:
-        return CONFIG_SOURCE_DYNAMIC_BROKER;
-    case CONFIG_LAYER_DEFAULT:
-        return CONFIG_SOURCE_DYNAMIC_DEFAULT;
-    case CONFIG_LAYER_STATIC:
-        return CONFIG_SOURCE_STATIC;
-    case CONFIG_LAYER_COUNT:
-        break;
+    case CONFIG_LAYER_BROKER: return CONFIG_SOURCE_DYNAMIC_BROKER;
+    case CONFIG_LAYER_DEFAULT: return CONFIG_SOURCE_DYNAMIC_DEFAULT;
+    case CONFIG_LAYER_STATIC: return CONFIG_SOURCE_STATIC;
+    case CONFIG_LAYER_COUNT: break;
     }
     UNREACHABLE();
 }
@@ -194,8 +190,7 @@ static enum err load_entries(struct config *c, struct config_properties *p, cons
     return ERR_INVALID_CONFIG;
 }
 
-enum err config_load_properties(struct config *c, struct str text, const char *file,
-                                char **message)
+enum err config_load_properties(struct config *c, struct str text, const char *file, char **message)
 {
     struct config_properties p;
     enum err err;
@@ -237,10 +232,9 @@ static int32_t name_of_variable(struct str variable, char *name)
 static bool is_foreign_variable(struct str name)
 {
     static const char *const prefixes[] = {
-        "KAFKA_HEAP_OPTS",  "KAFKA_OPTS",    "KAFKA_JVM_",     "KAFKA_GC_",
-        "KAFKA_JMX_",       "KAFKA_LOG4J_",  "KAFKA_TOOLS_",   "KAFKA_VERSION",
-        "KAFKA_CLUSTER_ID", "KAFKA_PORT",    "KAFKA_SERVICE_", "KAFKA_HOME",
-        "KAFKA_DEBUG",      "KAFKA_CLASSPATH",
+        "KAFKA_HEAP_OPTS", "KAFKA_OPTS",   "KAFKA_JVM_",    "KAFKA_GC_",        "KAFKA_JMX_",
+        "KAFKA_LOG4J_",    "KAFKA_TOOLS_", "KAFKA_VERSION", "KAFKA_CLUSTER_ID", "KAFKA_PORT",
+        "KAFKA_SERVICE_",  "KAFKA_HOME",   "KAFKA_DEBUG",   "KAFKA_CLASSPATH",
     };
 
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
@@ -346,8 +340,7 @@ static enum config_key dynamic_key(enum config_source layer, const struct config
     enum err err;
 
     if (key == CONFIG_NONE || config__defs[key].scope == CONFIG_SCOPE_STATIC ||
-        (layer == CONFIG_SOURCE_DYNAMIC_DEFAULT &&
-         config__defs[key].scope == CONFIG_SCOPE_BROKER))
+        (layer == CONFIG_SOURCE_DYNAMIC_DEFAULT && config__defs[key].scope == CONFIG_SCOPE_BROKER))
         return CONFIG_NONE;
     err = config__check(key, str_of(pair->value), NULL, &message);
     free(message);

@@ -115,8 +115,7 @@ void config_free(struct config *c);
 must_use enum err config_load_properties(struct config *c, struct str text, const char *file,
                                          char **message);
 /* `env` as in environ(7): KAFKA_LOG_DIRS is log.dirs; ___ is -, __ is _, _ is a dot. */
-must_use enum err config_load_environment(struct config *c, const char *const *env,
-                                          char **message);
+must_use enum err config_load_environment(struct config *c, const char *const *env, char **message);
 /* One key=value of the command line. */
 must_use enum err config_load_setting(struct config *c, struct str setting, char **message);
 /* Rules between keys; call it once after loading. ERR_INVALID_CONFIG. */
@@ -236,8 +235,8 @@ must_use enum err topic_config_check_all(const struct config *c, const struct co
  * from the override, else from the key's default, and keep each item once. ERR_INVALID_REQUEST:
  * null value for anything but delete. Deleting what is not there is no error.
  */
-must_use enum err config_alter_topic(struct config_overrides *o, enum config_op op,
-                                     struct str name, struct str value, char **message);
+must_use enum err config_alter_topic(struct config_overrides *o, enum config_op op, struct str name,
+                                     struct str value, char **message);
 /* The same for a dynamic layer of brokers; a refusal is ERR_INVALID_REQUEST, as in Kafka. */
 must_use enum err config_alter_broker(struct config_overrides *o, enum config_source layer,
                                       enum config_op op, struct str name, struct str value,
@@ -271,8 +270,7 @@ struct config_entry {
  */
 int32_t config_describe_topic(const struct config *c, const struct config_overrides *o,
                               struct arena *a, struct config_entry **out);
-int32_t config_describe_broker(const struct config *c, struct arena *a,
-                               struct config_entry **out);
+int32_t config_describe_broker(const struct config *c, struct arena *a, struct config_entry **out);
 /* Only what the dynamic layer of all brokers sets: the broker resource with an empty name. */
 int32_t config_describe_defaults(const struct config *c, struct arena *a,
                                  struct config_entry **out);

@@ -50,8 +50,8 @@ struct config {
 
 /* Where the value of a key comes from. */
 struct config_found {
-    const char *text;        /* NULL: null */
-    enum config_key from;    /* the key itself or a synonym, which may be in another unit */
+    const char *text;     /* NULL: null */
+    enum config_key from; /* the key itself or a synonym, which may be in another unit */
     enum config_source source;
 };
 

@@ -166,8 +166,7 @@ int32_t config_describe_broker(const struct config *c, struct arena *a, struct c
     return n;
 }
 
-int32_t config_describe_defaults(const struct config *c, struct arena *a,
-                                 struct config_entry **out)
+int32_t config_describe_defaults(const struct config *c, struct arena *a, struct config_entry **out)
 {
     int32_t n = 0;
 

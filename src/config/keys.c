@@ -194,21 +194,15 @@ static bool parse(enum config_type type, struct str text, struct config_number *
 {
     *out = (struct config_number){0, 0};
     switch (type) {
-    case CONFIG_TYPE_BOOLEAN:
-        return parse_boolean(text, &out->i);
-    case CONFIG_TYPE_INT:
-        return parse_whole(text, INT32_MIN, INT32_MAX, &out->i);
-    case CONFIG_TYPE_SHORT:
-        return parse_whole(text, INT16_MIN, INT16_MAX, &out->i);
-    case CONFIG_TYPE_LONG:
-        return parse_whole(text, INT64_MIN, INT64_MAX, &out->i);
-    case CONFIG_TYPE_DOUBLE:
-        return parse_double(text, &out->f);
+    case CONFIG_TYPE_BOOLEAN: return parse_boolean(text, &out->i);
+    case CONFIG_TYPE_INT: return parse_whole(text, INT32_MIN, INT32_MAX, &out->i);
+    case CONFIG_TYPE_SHORT: return parse_whole(text, INT16_MIN, INT16_MAX, &out->i);
+    case CONFIG_TYPE_LONG: return parse_whole(text, INT64_MIN, INT64_MAX, &out->i);
+    case CONFIG_TYPE_DOUBLE: return parse_double(text, &out->f);
     case CONFIG_TYPE_STRING:
     case CONFIG_TYPE_LIST:
     case CONFIG_TYPE_CLASS:
-    case CONFIG_TYPE_PASSWORD:
-        return true;
+    case CONFIG_TYPE_PASSWORD: return true;
     }
     UNREACHABLE();
 }
@@ -219,18 +213,13 @@ static bool is_allowed(const struct config_def *def, struct str text,
     switch (def->type) {
     case CONFIG_TYPE_INT:
     case CONFIG_TYPE_SHORT:
-    case CONFIG_TYPE_LONG:
-        return number_is_allowed(def, (double)number->i);
-    case CONFIG_TYPE_DOUBLE:
-        return number_is_allowed(def, number->f);
-    case CONFIG_TYPE_BOOLEAN:
-        return word_is_allowed(def, STR_LIT("true")) == (number->i != 0);
-    case CONFIG_TYPE_LIST:
-        return list_is_allowed(def, text);
+    case CONFIG_TYPE_LONG: return number_is_allowed(def, (double)number->i);
+    case CONFIG_TYPE_DOUBLE: return number_is_allowed(def, number->f);
+    case CONFIG_TYPE_BOOLEAN: return word_is_allowed(def, STR_LIT("true")) == (number->i != 0);
+    case CONFIG_TYPE_LIST: return list_is_allowed(def, text);
     case CONFIG_TYPE_STRING:
     case CONFIG_TYPE_CLASS:
-    case CONFIG_TYPE_PASSWORD:
-        return word_is_allowed(def, text);
+    case CONFIG_TYPE_PASSWORD: return word_is_allowed(def, text);
     }
     UNREACHABLE();
 }
@@ -271,8 +260,8 @@ enum err config__check(enum config_key key, struct str text, struct config_numbe
         return ERR_INVALID_CONFIG;
     }
     if (!parse(def->type, text, &number)) {
-        *message = xasprintf("%s=%.*s is not %s", def->name, STR_ARG(text),
-                             type_phrases[def->type]);
+        *message =
+            xasprintf("%s=%.*s is not %s", def->name, STR_ARG(text), type_phrases[def->type]);
         return ERR_INVALID_CONFIG;
     }
     if (def->values ? !is_allowed(def, text, &number)
@@ -300,8 +289,7 @@ enum err config__unknown(struct str name, bool is_topic, char **message)
 
     if (topic_key != CONFIG_NONE && config__defs[topic_key].synonym != CONFIG_NONE)
         *message = xasprintf("%.*s is a key of topics; the brokers' default for it is %s",
-                             STR_ARG(name),
-                             config_name(config__defs[topic_key].synonym));
+                             STR_ARG(name), config_name(config__defs[topic_key].synonym));
     else if (near != CONFIG_NONE)
         *message = xasprintf("unknown %s key %.*s; did you mean %s?", kind, STR_ARG(name),
                              config_name(near));

@@ -95,8 +95,7 @@ static bool parse_entry(struct str text, struct config_listener *out)
     if (!colon)
         return false;
     out->host = strip_brackets((struct str){rest.p, (int32_t)(colon - rest.p)});
-    return parse_port((struct str){colon + 1, rest.n - (int32_t)(colon - rest.p) - 1},
-                      &out->port);
+    return parse_port((struct str){colon + 1, rest.n - (int32_t)(colon - rest.p) - 1}, &out->port);
 }
 
 static bool protocol_by_name(struct str name, enum config_protocol *out)
@@ -303,8 +302,8 @@ static enum err check_ids(const struct config *c, char **message)
     const char *node_id = c->layers[CONFIG_LAYER_STATIC][CONFIG_NODE_ID];
     const char *broker_id = c->layers[CONFIG_LAYER_STATIC][CONFIG_BROKER_ID];
 
-    if (node_id && broker_id && config__number(CONFIG_NODE_ID, node_id).i !=
-                                    config__number(CONFIG_BROKER_ID, broker_id).i)
+    if (node_id && broker_id &&
+        config__number(CONFIG_NODE_ID, node_id).i != config__number(CONFIG_BROKER_ID, broker_id).i)
         return invalid(message, xasprintf("node.id=%s and broker.id=%s differ; remove broker.id",
                                           node_id, broker_id));
     return ERR_NONE;
@@ -320,8 +319,8 @@ static enum err check_dirs(const struct config *c, char **message)
         return invalid(message, xasprintf("log.dirs is empty; name a directory or remove it"));
     while (config_list_next(&rest, &item))
         if (list_has(rest, item))
-            return invalid(message, xasprintf("log.dirs names %.*s twice; remove one",
-                                              STR_ARG(item)));
+            return invalid(message,
+                           xasprintf("log.dirs names %.*s twice; remove one", STR_ARG(item)));
     return ERR_NONE;
 }
 

@@ -141,16 +141,11 @@ static int32_t get_code_point(struct str s, uint32_t *out)
 static char plain_escape(char c)
 {
     switch (c) {
-    case 't':
-        return '\t';
-    case 'n':
-        return '\n';
-    case 'r':
-        return '\r';
-    case 'f':
-        return '\f';
-    default:
-        return c;
+    case 't': return '\t';
+    case 'n': return '\n';
+    case 'r': return '\r';
+    case 'f': return '\f';
+    default: return c;
     }
 }
 

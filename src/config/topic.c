@@ -153,8 +153,8 @@ enum err topic_config_check_all(const struct config *c, const struct config_over
 
     *message = NULL;
     for (int32_t i = 0; i < o->count; i++) {
-        enum err err = topic_config_check(str_of(o->pairs[i].name), str_of(o->pairs[i].value),
-                                          message);
+        enum err err =
+            topic_config_check(str_of(o->pairs[i].name), str_of(o->pairs[i].value), message);
 
         if (err)
             return err;

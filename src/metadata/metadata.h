@@ -32,8 +32,8 @@ struct metadata_endpoint {
 };
 
 struct metadata_broker {
-    int32_t id;    /* 0 or more */
-    int64_t epoch; /* of the registration; -1: none */
+    int32_t id;      /* 0 or more */
+    int64_t epoch;   /* of the registration; -1: none */
     struct str rack; /* null: none */
     bool is_fenced;  /* registered but not alive for clients */
     int32_t endpoint_count;
@@ -49,9 +49,9 @@ struct metadata_ids {
 };
 
 struct metadata_partition {
-    int32_t leader;       /* -1: none */
-    int32_t leader_epoch; /* goes up with every change of leader; -1: never had one */
-    int32_t partition_epoch; /* version of this state, for compare-and-set */
+    int32_t leader;               /* -1: none */
+    int32_t leader_epoch;         /* goes up with every change of leader; -1: never had one */
+    int32_t partition_epoch;      /* version of this state, for compare-and-set */
     struct metadata_ids replicas; /* the preferred leader first */
     struct metadata_ids isr;
     struct metadata_ids adding; /* of a reassignment under way; usually empty */
@@ -198,8 +198,7 @@ struct metadata_image *metadata_apply(const struct metadata_image *image,
  */
 must_use enum err metadata_topic_name_check(struct str name, const char **reason);
 /* A topic of another name that would have the same metric names ('.' as '_'); NULL: none. */
-struct metadata_topic *metadata_find_collision(const struct metadata_image *image,
-                                               struct str name);
+struct metadata_topic *metadata_find_collision(const struct metadata_image *image, struct str name);
 bool metadata_topic_name_is_internal(struct str name);
 
 /* ---- Placement. */
