@@ -81,8 +81,11 @@ static void gzip_compress(int level, struct bytes in, struct buf *out)
     size_t bound;
     int rc;
 
-    level = level == CODEC_LEVEL_DEFAULT ? Z_DEFAULT_COMPRESSION : level;
-    level = MAX(Z_DEFAULT_COMPRESSION, MIN(level, Z_BEST_COMPRESSION));
+    /* Kafka knows -1, the default, and 1 to 9 (KIP-390): never 0, which only stores. */
+    if (level == CODEC_LEVEL_DEFAULT)
+        level = Z_DEFAULT_COMPRESSION;
+    if (level != Z_DEFAULT_COMPRESSION)
+        level = MAX(Z_BEST_SPEED, MIN(level, Z_BEST_COMPRESSION));
     rc = deflateInit2(&z, level, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEMORY_LEVEL,
                       Z_DEFAULT_STRATEGY);
     assert(rc == Z_OK);
