@@ -66,7 +66,7 @@ all: $(LIBS) $(PROGRAM)
 
 define module
 $(B)/lib$(1).a: $(call obj,$(call sources,$(1)))
-TESTS_$(1) := $(filter-out %/conformance_test $(B)/test/io/sim/%,$(call paths,$(1),_test))
+TESTS_$(1) := $(filter-out $(B)/test/io/conformance_% $(B)/test/io/sim/%,$(call paths,$(1),_test))
 SIMTESTS_$(1) := $(call paths,$(1),_simtest) $(filter $(B)/test/io/sim/%,$(call paths,$(1),_test))
 $$(TESTS_$(1)): LDLIBS = $$(call libs_of,$(call sees,$(1)) test)
 $$(TESTS_$(1)): $(B)/test/%: $(B)/src/%.o $(call lib,$(call sees,$(1))) \
@@ -87,7 +87,7 @@ TESTS := $(foreach m,$(MODULES),$(TESTS_$m) $(SIMTESTS_$m)) $(CONFORMANCE)
 $(B)/libio-real.a: $(call obj,$(call pick,src/io/real/*.c))
 $(B)/libio-sim.a: $(call obj,$(call pick,src/io/sim/*.c))
 $(CONFORMANCE): LDLIBS = $(LIBS_test)
-$(CONFORMANCE): $(B)/test/io/conformance_test-%: $(B)/src/io/conformance_test.o \
+$(CONFORMANCE): $(B)/test/io/conformance_test-%: $(call obj,$(wildcard src/io/conformance*_test.c)) \
     $(B)/libio.a $(B)/libbase.a $(B)/libio-%.a
 	$(link)
 
