@@ -55,8 +55,8 @@ def records(seed, null_headers):
         for _ in range(3):
             yield partition, b"headed", text(rng, 120), headers
         yield partition, None, text(rng, 120), headers[:1]
-    for number in range(150):
-        yield number % PARTITIONS, b"key-%d" % (number % 17), text(rng, 150 + number), []
+        for number in range(50):
+            yield partition, b"key-%d" % (number % 17), text(rng, 150 + number), []
 
 
 def lines(seed, base_ms, null_headers):

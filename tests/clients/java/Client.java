@@ -119,7 +119,8 @@ public final class Client {
 
     private static void consume(String bootstrap, List<String> topics) {
         Map<String, Object> config = Map.of("bootstrap.servers", bootstrap,
-                "auto.offset.reset", "none", "enable.auto.commit", false, "check.crcs", true);
+                "auto.offset.reset", "none", "enable.auto.commit", false, "check.crcs", true,
+                "fetch.max.wait.ms", 20);
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(config,
                 new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             for (String topic : topics) {

@@ -98,7 +98,8 @@ def consume(bootstrap, *topics):
         print("topic", topic)
         done = subprocess.run(
             ["kcat", "-C", "-q", "-e", "-b", bootstrap, "-t", topic, "-o", "beginning",
-             "-X", "check.crcs=true", "-f", READ_FORMAT], capture_output=True, check=False)
+             "-X", "check.crcs=true", "-X", "fetch.wait.max.ms=20", "-f", READ_FORMAT],
+            capture_output=True, check=False)
         if done.returncode:
             sys.exit(done.stderr.decode())
         print_records(done.stdout)

@@ -247,7 +247,8 @@ static void consume(const char *bootstrap, char **topics)
     struct setting settings[] = {{"bootstrap.servers", bootstrap}, {"group.id", "unused"},
                                  {"enable.auto.commit", "false"},
                                  {"enable.partition.eof", "true"}, {"check.crcs", "true"},
-                                 {"auto.offset.reset", "error"}, {NULL, NULL}};
+                                 {"auto.offset.reset", "error"},
+                                 {"fetch.wait.max.ms", "20"}, {NULL, NULL}};
     rd_kafka_t *client = connect_as(RD_KAFKA_CONSUMER, settings, NULL);
     rd_kafka_poll_set_consumer(client);
     for (; *topics; topics++) {

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Real clients: each writes with every codec and each reads what each wrote, byte for byte.
+# BROKER=kafka runs the same against Apache Kafka.
+set -euo pipefail
+# shellcheck source=tests/check/broker.sh
+. "$(dirname "$0")/broker.sh"
+
+"$root/tests/tools/fetch-peers" kcat librdkafka librdkafka-new java franz-go kafka-python \
+    kafka-python-old
+broker_start --set num.partitions=3
+python3 "$root/tests/clients/matrix.py" "$bootstrap"
+broker_stop

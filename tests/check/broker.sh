@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced by the checks: starts the broker under test and stops it at exit.
+#
+#   broker_start [--set key=value]...   start it; sets $bootstrap and $broker_pid
+#   broker_stop                         stop it cleanly; fails if it ends with an error
+#
+# $STRANDLINE names the program (build/strandline). With BROKER=kafka real Apache Kafka is started
+# instead, to tell a fault of a test from one of ours; keys then go into its server.properties. The
+# data lies in $work/data, and $work is removed at exit unless KEEP is set.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/strandline-check.XXXXXX")
+broker_pid=
+READY_SECONDS=20
+STOP_SECONDS=30
+
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+fail() {
+    echo "FAILED ${0##*/}: $*" >&2
+    exit 1
+}
+
+start_strandline() {
+    local program=${STRANDLINE:-$root/build/strandline}
+    [ -x "$program" ] || fail "there is no $program; build it or set STRANDLINE"
+    "$program" serve --set "log.dirs=$work/data" --set "listeners=PLAINTEXT://127.0.0.1:0" "$@" \
+        >"$work/out" 2>"$work/err" &
+    broker_pid=$!
+    for _ in $(seq $((READY_SECONDS * 20))); do
+        bootstrap=$(grep ready "$work/out" | grep -oE '127\.0\.0\.1:[0-9]+' | head -n 1) && return
+        kill -0 "$broker_pid" 2>/dev/null || { cat "$work/err" >&2; fail "it ended at start"; }
+        sleep 0.05
+    done
+    fail "not ready within $READY_SECONDS s"
+}
+
+start_kafka() {
+    local keys=() port
+    while [ $# -gt 0 ]; do
+        keys+=("$2")
+        shift 2
+    done
+    port=$(free_port)
+    "$root/tests/tools/kafka" start kafka "$work" "$port" "${keys[@]}" || fail "no Kafka"
+    bootstrap=127.0.0.1:$port
+    broker_pid=$(cat "$work/pid")
+}
+
+broker_start() {
+    if [ "${BROKER:-strandline}" = kafka ]; then
+        start_kafka "$@"
+    else
+        start_strandline "$@"
+    fi
+}
+
+broker_stop() {
+    local pid=$broker_pid status=0
+    broker_pid=
+    if [ "${BROKER:-strandline}" = kafka ]; then
+        "$root/tests/tools/kafka" stop "$work"
+        return
+    fi
+    kill -TERM "$pid"
+    timeout "$STOP_SECONDS" tail --pid="$pid" -f /dev/null || fail "no stop in $STOP_SECONDS s"
+    wait "$pid" || status=$?
+    [ "$status" = 0 ] || { tail -n 20 "$work/err" >&2; fail "the broker ended with $status"; }
+}
+
+at_exit() {
+    [ -z "$broker_pid" ] || kill -9 "$broker_pid" 2>/dev/null || true
+    [ -n "${KEEP:-}" ] && echo "kept $work" >&2 || rm -rf "$work"
+}
+trap at_exit EXIT
