@@ -172,6 +172,21 @@ static void bytes_behind_the_message_are_left_alone(void **state)
     assert_true(msg.include_cluster_authorized_operations);
 }
 
+static void an_empty_input_may_have_no_address(void **state)
+{
+    struct fixture *f = *state;
+    struct api_versions_request msg;
+    struct bytes none = {.p = NULL, .n = 0};
+    size_t used = 1;
+
+    assert_int_equal(
+        wire_decode(&api_versions_request_schema, 0, none, &f->arena, &msg, &used), ERR_NONE);
+    assert_int_equal(used, 0);
+    assert_int_equal(
+        wire_decode(&api_versions_request_schema, 3, none, &f->arena, &msg, &used),
+        ERR_MALFORMED);
+}
+
 static void tags_at_their_default_are_not_written(void **state)
 {
     struct fixture *f = *state;
@@ -453,6 +468,7 @@ int main(void)
         T(lengths_below_minus_one_are_refused),
         T(fields_that_a_version_lacks_have_their_default),
         T(bytes_behind_the_message_are_left_alone),
+        T(an_empty_input_may_have_no_address),
         T(tags_at_their_default_are_not_written),
         T(tagged_structs_are_compared_field_by_field),
         T(a_long_tag_has_a_long_size),

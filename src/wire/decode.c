@@ -281,9 +281,11 @@ static void decode_struct(struct reader *r, const struct schema *schema, void *o
 enum err wire_decode(const struct schema *schema, int16_t version, struct bytes in,
                      struct arena *arena, void *out, size_t *used)
 {
+    static const uint8_t nothing[1]; /* an empty slice may have no address to count from */
+    const uint8_t *start = in.n > 0 ? in.p : nothing;
     struct reader r = {
-        .p = in.p,
-        .end = in.p + in.n,
+        .p = start,
+        .end = start + in.n,
         .arena = arena,
         .budget = (size_t)in.n * DECODE_AMPLIFICATION_MAX,
         .version = version,
@@ -297,6 +299,6 @@ enum err wire_decode(const struct schema *schema, int16_t version, struct bytes 
         return ERR_UNSUPPORTED_VERSION;
     decode_struct(&r, schema, out);
     if (!r.err)
-        *used = (size_t)(r.p - in.p);
+        *used = (size_t)(r.p - start);
     return r.err;
 }
