@@ -88,8 +88,7 @@ static void lengths_are_fixed_before_flexible_versions_and_compact_from_then_on(
     expect_decode(f, &find_coordinator_request_schema, 1, BYTES_OF(0, 2, 'a', 'b', 1), &classic);
     assert_true(str_eq_c(classic.key, "ab"));
     assert_int_equal(classic.key_type, 1);
-    expect_encode(f, &find_coordinator_request_schema, 1, &classic,
-                  BYTES_OF(0, 2, 'a', 'b', 1));
+    expect_encode(f, &find_coordinator_request_schema, 1, &classic, BYTES_OF(0, 2, 'a', 'b', 1));
     expect_decode(f, &find_coordinator_request_schema, 4, BYTES_OF(1, 3, 3, 'a', 'b', 1, 0),
                   &compact);
     assert_int_equal(compact.coordinator_keys.n, 2);
@@ -139,8 +138,8 @@ static void lengths_below_minus_one_are_refused(void **state)
     struct fixture *f = *state;
 
     expect_refusal(f, &metadata_request_schema, 1, BYTES_OF(255, 255, 255, 254), ERR_MALFORMED);
-    expect_refusal(f, &init_producer_id_request_schema, 0,
-                   BYTES_OF(255, 254, 0, 0, 0, 0), ERR_MALFORMED);
+    expect_refusal(f, &init_producer_id_request_schema, 0, BYTES_OF(255, 254, 0, 0, 0, 0),
+                   ERR_MALFORMED);
 }
 
 static void fields_that_a_version_lacks_have_their_default(void **state)
@@ -179,12 +178,11 @@ static void an_empty_input_may_have_no_address(void **state)
     struct bytes none = {.p = NULL, .n = 0};
     size_t used = 1;
 
-    assert_int_equal(
-        wire_decode(&api_versions_request_schema, 0, none, &f->arena, &msg, &used), ERR_NONE);
+    assert_int_equal(wire_decode(&api_versions_request_schema, 0, none, &f->arena, &msg, &used),
+                     ERR_NONE);
     assert_int_equal(used, 0);
-    assert_int_equal(
-        wire_decode(&api_versions_request_schema, 3, none, &f->arena, &msg, &used),
-        ERR_MALFORMED);
+    assert_int_equal(wire_decode(&api_versions_request_schema, 3, none, &f->arena, &msg, &used),
+                     ERR_MALFORMED);
 }
 
 static void tags_at_their_default_are_not_written(void **state)
@@ -207,8 +205,9 @@ static void tagged_structs_are_compared_field_by_field(void **state)
 {
     struct fixture *f = *state;
     struct produce_response_partition msg;
-    const uint8_t plain[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255,
-                             255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0};
+    const uint8_t plain[] = {0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,
+                             0,   0,   0,   255, 255, 255, 255, 255, 255, 255, 255,
+                             255, 255, 255, 255, 255, 255, 255, 255, 1,   0};
     uint8_t expected[sizeof(plain) + 12];
     const uint8_t tags[] = {1, 0, 9, 0, 0, 0, 7, 255, 255, 255, 255, 0};
 
@@ -313,10 +312,9 @@ static void counts_beyond_the_input_take_no_memory(void **state)
     struct fixture *f = *state;
 
     expect_refusal(f, &metadata_request_schema, 1, BYTES_OF(127, 255, 255, 255), ERR_MALFORMED);
-    expect_refusal(f, &metadata_request_schema, 12,
-                   BYTES_OF(0xff, 0xff, 0xff, 0xff, 0xf, 0, 0, 0), ERR_MALFORMED);
-    expect_refusal(f, &metadata_request_schema, 1, BYTES_OF(0, 0, 0, 4, 0, 1, 'a'),
+    expect_refusal(f, &metadata_request_schema, 12, BYTES_OF(0xff, 0xff, 0xff, 0xff, 0xf, 0, 0, 0),
                    ERR_MALFORMED);
+    expect_refusal(f, &metadata_request_schema, 1, BYTES_OF(0, 0, 0, 4, 0, 1, 'a'), ERR_MALFORMED);
     assert_int_equal(f->arena.used, 0);
 }
 
@@ -345,8 +343,8 @@ static void strings_and_bytes_are_slices_of_the_input(void **state)
 {
     struct fixture *f = *state;
     struct produce_request msg;
-    uint8_t frame[] = {255, 255, 0, 1, 0, 0, 0, 9, 0, 0, 0, 1, 0, 1, 't', 0,
-                       0,   0,   1, 0, 0, 0, 5, 0, 0, 0, 2, 'x', 'y'};
+    uint8_t frame[] = {255, 255, 0, 1, 0, 0, 0, 9, 0, 0, 0, 1, 0,   1,  't',
+                       0,   0,   0, 1, 0, 0, 0, 5, 0, 0, 0, 2, 'x', 'y'};
     struct produce_request_partition *p;
 
     expect_decode(f, &produce_request_schema, 3, frame, sizeof(frame), &msg);

@@ -70,19 +70,12 @@ static uint32_t take_uvarint(struct reader *r)
 static int64_t take_int(struct reader *r, enum kind kind)
 {
     switch (kind) {
-    case KIND_BOOL:
-        return *take_fixed(r, 1) != 0;
-    case KIND_I8:
-        return (int8_t)*take_fixed(r, 1);
-    case KIND_I16:
-        return get_i16(take_fixed(r, 2));
-    case KIND_U16:
-        return get_u16(take_fixed(r, 2));
-    case KIND_I32:
-        return get_i32(take_fixed(r, 4));
-    default:
-        assert(kind == KIND_I64);
-        return get_i64(take_fixed(r, 8));
+    case KIND_BOOL: return *take_fixed(r, 1) != 0;
+    case KIND_I8: return (int8_t)*take_fixed(r, 1);
+    case KIND_I16: return get_i16(take_fixed(r, 2));
+    case KIND_U16: return get_u16(take_fixed(r, 2));
+    case KIND_I32: return get_i32(take_fixed(r, 4));
+    default: return get_i64(take_fixed(r, 8)); /* KIND_I64 */
     }
 }
 
@@ -202,28 +195,18 @@ static void decode_field(struct reader *r, const struct field *f, void *msg)
     switch ((enum kind)f->kind) {
     case KIND_STR:
     case KIND_BYTES:
-    case KIND_RECORDS:
-        decode_slice(r, f->kind, nullable, at);
-        break;
-    case KIND_ARRAY:
-        decode_array(r, f, nullable, at);
-        break;
-    case KIND_ONE:
-        decode_struct(r, f->child, at);
-        break;
-    case KIND_MAYBE:
-        decode_maybe(r, f->child, at);
-        break;
-    default:
-        decode_scalar(r, f->kind, at);
+    case KIND_RECORDS: decode_slice(r, f->kind, nullable, at); break;
+    case KIND_ARRAY: decode_array(r, f, nullable, at); break;
+    case KIND_ONE: decode_struct(r, f->child, at); break;
+    case KIND_MAYBE: decode_maybe(r, f->child, at); break;
+    default: decode_scalar(r, f->kind, at);
     }
 }
 
 static const struct field *find_tag(const struct schema *schema, uint32_t tag, int16_t version)
 {
     for (const struct field *f = schema->fields(); f->kind; f++)
-        if (field__is_tagged(f) && (uint32_t)(f->tag_plus1 - 1) == tag &&
-            field__is_in(f, version))
+        if (field__is_tagged(f) && (uint32_t)(f->tag_plus1 - 1) == tag && field__is_in(f, version))
             return f;
     return NULL;
 }

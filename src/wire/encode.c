@@ -89,8 +89,7 @@ static void put_hole(struct wire_out *out, void *ext, int64_t ext_size)
         out->holes_cap = MAX(2 * out->holes_cap, 8);
         out->holes = xreallocarray(out->holes, out->holes_cap, sizeof(*out->holes));
     }
-    out->holes[out->holes_n++] =
-        (struct wire_hole){.at = out->n, .ext = ext, .ext_size = ext_size};
+    out->holes[out->holes_n++] = (struct wire_hole){.at = out->n, .ext = ext, .ext_size = ext_size};
 }
 
 static void put_uvarint(struct wire_out *out, uint32_t v)
@@ -196,20 +195,11 @@ static void encode_field(struct writer *w, const struct field *f, const void *ms
     switch ((enum kind)f->kind) {
     case KIND_STR:
     case KIND_BYTES:
-    case KIND_RECORDS:
-        encode_slice(w, f->kind, nullable, at);
-        break;
-    case KIND_ARRAY:
-        encode_array(w, f, nullable, at);
-        break;
-    case KIND_ONE:
-        encode_struct(w, f->child, at);
-        break;
-    case KIND_MAYBE:
-        encode_maybe(w, f->child, at);
-        break;
-    default:
-        encode_scalar(w, f->kind, at);
+    case KIND_RECORDS: encode_slice(w, f->kind, nullable, at); break;
+    case KIND_ARRAY: encode_array(w, f, nullable, at); break;
+    case KIND_ONE: encode_struct(w, f->child, at); break;
+    case KIND_MAYBE: encode_maybe(w, f->child, at); break;
+    default: encode_scalar(w, f->kind, at);
     }
 }
 
@@ -231,8 +221,7 @@ static void encode_tag(struct writer *w, const struct field *f, const void *msg)
 
 static bool tag_is_written(const struct writer *w, const struct field *f, const void *msg)
 {
-    return field__is_tagged(f) && field__is_in(f, w->version) &&
-           !schema__field_is_default(f, msg);
+    return field__is_tagged(f) && field__is_in(f, w->version) && !schema__field_is_default(f, msg);
 }
 
 static void encode_tags(struct writer *w, const struct schema *schema, const void *msg)

@@ -60,8 +60,7 @@ static const uint8_t *take_client_id(const uint8_t *p, const uint8_t *end, struc
     return p + MAX(n, 0);
 }
 
-enum err wire_request_header_decode(struct bytes frame, struct request_header *out,
-                                    size_t *body_at)
+enum err wire_request_header_decode(struct bytes frame, struct request_header *out, size_t *body_at)
 {
     const uint8_t *p = frame.p;
     const uint8_t *end = frame.p + MAX(frame.n, 0);

@@ -69,12 +69,12 @@ static void tags_of_a_request_header_are_skipped(void **state)
                                     &header, &body_at),
                      ERR_NONE);
     assert_int_equal(body_at, 16);
-    assert_int_equal(decode_request(BYTES_OF(0, 3, 0, 9, 1, 2, 3, 4, 0, 0, 2, 5, 0, 5, 0), &header,
-                                    &body_at),
-                     ERR_MALFORMED);
-    assert_int_equal(decode_request(BYTES_OF(0, 3, 0, 9, 1, 2, 3, 4, 0, 0, 1, 5, 2, 0), &header,
-                                    &body_at),
-                     ERR_MALFORMED);
+    assert_int_equal(
+        decode_request(BYTES_OF(0, 3, 0, 9, 1, 2, 3, 4, 0, 0, 2, 5, 0, 5, 0), &header, &body_at),
+        ERR_MALFORMED);
+    assert_int_equal(
+        decode_request(BYTES_OF(0, 3, 0, 9, 1, 2, 3, 4, 0, 0, 1, 5, 2, 0), &header, &body_at),
+        ERR_MALFORMED);
 }
 
 static void unknown_keys_and_versions_leave_enough_for_an_answer(void **state)
@@ -102,8 +102,7 @@ static void versions_that_only_the_schema_knows_are_refused_but_readable(void **
     size_t body_at;
 
     (void)state;
-    assert_int_equal(decode_request(BYTES_OF(0, 1, 0, 3, 1, 2, 3, 4, 0, 1, 'c'), &header,
-                                    &body_at),
+    assert_int_equal(decode_request(BYTES_OF(0, 1, 0, 3, 1, 2, 3, 4, 0, 1, 'c'), &header, &body_at),
                      ERR_UNSUPPORTED_VERSION);
     assert_int_equal(body_at, 11);
     assert_true(str_eq_c(header.client_id, "c"));

@@ -11,15 +11,21 @@
 #include <cmocka.h>
 
 #include "wire/schema/as_structs.h"
+
 #include "wire/kinds_test.def"
+
 #include "wire/schema/end.h"
 
 #include "wire/schema/as_fields.h"
+
 #include "wire/kinds_test.def"
+
 #include "wire/schema/end.h"
 
 #include "wire/schema/as_schemas.h"
+
 #include "wire/kinds_test.def"
+
 #include "wire/schema/end.h"
 
 #endif

@@ -9,9 +9,13 @@
 #include "wire/schema_int.h"
 
 #include "wire/schema/as_fields.h"
+
 #include "wire/schema/all.def"
+
 #include "wire/schema/end.h"
 
 #include "wire/schema/as_schemas.h"
+
 #include "wire/schema/all.def"
+
 #include "wire/schema/end.h"

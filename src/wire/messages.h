@@ -16,7 +16,9 @@
  * Call wire_init before you fill in a message or an element of an array: defaults are not zero.
  */
 #include "wire/schema/as_structs.h"
+
 #include "wire/schema/all.def"
+
 #include "wire/schema/end.h"
 
 #endif

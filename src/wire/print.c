@@ -116,30 +116,15 @@ static void print_value(struct printer *p, enum kind kind, const struct schema *
                         const void *at)
 {
     switch (kind) {
-    case KIND_BOOL:
-        put(p, "%s", schema__int_get(kind, at) ? "true" : "false");
-        break;
-    case KIND_F64:
-        print_f64(p, at);
-        break;
-    case KIND_UUID:
-        print_uuid(p, at);
-        break;
-    case KIND_STR:
-        print_str(p, at);
-        break;
+    case KIND_BOOL: put(p, "%s", schema__int_get(kind, at) ? "true" : "false"); break;
+    case KIND_F64: print_f64(p, at); break;
+    case KIND_UUID: print_uuid(p, at); break;
+    case KIND_STR: print_str(p, at); break;
     case KIND_BYTES:
-    case KIND_RECORDS:
-        print_size(p, kind, at);
-        break;
-    case KIND_ONE:
-        print_struct(p, child, at);
-        break;
-    case KIND_MAYBE:
-        print_maybe(p, child, at);
-        break;
-    default:
-        put(p, "%" PRId64, schema__int_get(kind, at));
+    case KIND_RECORDS: print_size(p, kind, at); break;
+    case KIND_ONE: print_struct(p, child, at); break;
+    case KIND_MAYBE: print_maybe(p, child, at); break;
+    default: put(p, "%" PRId64, schema__int_get(kind, at));
     }
 }
 

@@ -71,14 +71,10 @@ bool schema__kind_is_int(enum kind kind)
 int64_t schema__int_get(enum kind kind, const void *at)
 {
     switch (schema__kind_size(kind, NULL)) {
-    case 1:
-        return LOAD(int8_t, at);
-    case 2:
-        return kind == KIND_U16 ? LOAD(uint16_t, at) : LOAD(int16_t, at);
-    case 4:
-        return LOAD(int32_t, at);
-    default:
-        return LOAD(int64_t, at);
+    case 1: return LOAD(int8_t, at);
+    case 2: return kind == KIND_U16 ? LOAD(uint16_t, at) : LOAD(int16_t, at);
+    case 4: return LOAD(int32_t, at);
+    default: return LOAD(int64_t, at);
     }
 }
 
@@ -95,19 +91,15 @@ void schema__int_put(enum kind kind, void *at, int64_t v)
 int64_t schema__length(enum kind kind, const void *at)
 {
     switch (kind) {
-    case KIND_STR:
-        return LOAD(struct str, at).n;
-    case KIND_BYTES:
-        return LOAD(struct bytes, at).n;
+    case KIND_STR: return LOAD(struct str, at).n;
+    case KIND_BYTES: return LOAD(struct bytes, at).n;
     case KIND_RECORDS: {
         struct records r = LOAD(struct records, at);
 
         return r.ext ? r.ext_size : r.b.n;
     }
-    case KIND_ARRAY:
-        return LOAD(struct wire_array, at).n;
-    default:
-        UNREACHABLE();
+    case KIND_ARRAY: return LOAD(struct wire_array, at).n;
+    default: UNREACHABLE();
     }
 }
 
@@ -131,19 +123,14 @@ bool schema__field_is_default(const struct field *f, const void *msg)
         /* By bits: a negative zero is not the default, and a NaN equals itself. */
         return memcmp(&v, &def, sizeof(v)) == 0;
     }
-    case KIND_UUID:
-        return uuid_is_zero(LOAD(struct uuid, at));
-    case KIND_ONE:
-        return child_is_default(f->child, at);
-    case KIND_MAYBE:
-        return LOAD(void *, at) == NULL;
+    case KIND_UUID: return uuid_is_zero(LOAD(struct uuid, at));
+    case KIND_ONE: return child_is_default(f->child, at);
+    case KIND_MAYBE: return LOAD(void *, at) == NULL;
     case KIND_STR:
     case KIND_BYTES:
     case KIND_RECORDS:
-    case KIND_ARRAY:
-        return schema__length(f->kind, at) == f->def;
-    default:
-        return schema__int_get(f->kind, at) == f->def;
+    case KIND_ARRAY: return schema__length(f->kind, at) == f->def;
+    default: return schema__int_get(f->kind, at) == f->def;
     }
 }
 
@@ -158,26 +145,14 @@ static void field_init(const struct field *f, char *at)
         memcpy(at, &v, sizeof(v));
         break;
     }
-    case KIND_STR:
-        memcpy(at, &(struct str){.n = n}, sizeof(struct str));
-        break;
-    case KIND_BYTES:
-        memcpy(at, &(struct bytes){.n = n}, sizeof(struct bytes));
-        break;
-    case KIND_RECORDS:
-        memcpy(at, &(struct records){.b.n = n}, sizeof(struct records));
-        break;
-    case KIND_ARRAY:
-        memcpy(at, &(struct wire_array){.n = n}, sizeof(struct wire_array));
-        break;
-    case KIND_ONE:
-        wire_init(f->child, at);
-        break;
+    case KIND_STR: memcpy(at, &(struct str){.n = n}, sizeof(struct str)); break;
+    case KIND_BYTES: memcpy(at, &(struct bytes){.n = n}, sizeof(struct bytes)); break;
+    case KIND_RECORDS: memcpy(at, &(struct records){.b.n = n}, sizeof(struct records)); break;
+    case KIND_ARRAY: memcpy(at, &(struct wire_array){.n = n}, sizeof(struct wire_array)); break;
+    case KIND_ONE: wire_init(f->child, at); break;
     case KIND_UUID:
-    case KIND_MAYBE:
-        break;
-    default:
-        schema__int_put(f->kind, at, f->def);
+    case KIND_MAYBE: break;
+    default: schema__int_put(f->kind, at, f->def);
     }
 }
 

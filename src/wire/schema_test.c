@@ -22,11 +22,13 @@ static bool is_nullable_kind(enum kind kind)
 
 static bool default_fits(const struct field *f)
 {
-    static const int64_t mins[] = {[KIND_I8] = INT8_MIN, [KIND_I16] = INT16_MIN,
-                                   [KIND_I32] = INT32_MIN, [KIND_I64] = INT64_MIN};
-    static const int64_t maxs[] = {[KIND_BOOL] = 1,          [KIND_I8] = INT8_MAX,
-                                   [KIND_I16] = INT16_MAX,   [KIND_U16] = UINT16_MAX,
-                                   [KIND_I32] = INT32_MAX,   [KIND_I64] = INT64_MAX};
+    static const int64_t mins[] = {[KIND_I8] = INT8_MIN,
+                                   [KIND_I16] = INT16_MIN,
+                                   [KIND_I32] = INT32_MIN,
+                                   [KIND_I64] = INT64_MIN};
+    static const int64_t maxs[] = {
+        [KIND_BOOL] = 1,         [KIND_I8] = INT8_MAX,   [KIND_I16] = INT16_MAX,
+        [KIND_U16] = UINT16_MAX, [KIND_I32] = INT32_MAX, [KIND_I64] = INT64_MAX};
 
     if (f->kind == KIND_F64)
         return true;
@@ -82,9 +84,9 @@ static const char *order_problem(const struct field *fields, const struct field 
 /* The least bytes that a value takes on the wire. */
 static size_t min_bytes(enum kind kind, const struct schema *child, int16_t version, bool flexible)
 {
-    static const size_t fixed[] = {[KIND_BOOL] = 1, [KIND_I8] = 1,   [KIND_I16] = 2,
-                                   [KIND_U16] = 2,  [KIND_I32] = 4,  [KIND_I64] = 8,
-                                   [KIND_F64] = 8,  [KIND_UUID] = 16, [KIND_MAYBE] = 1};
+    static const size_t fixed[] = {
+        [KIND_BOOL] = 1, [KIND_I8] = 1,  [KIND_I16] = 2,   [KIND_U16] = 2,  [KIND_I32] = 4,
+        [KIND_I64] = 8,  [KIND_F64] = 8, [KIND_UUID] = 16, [KIND_MAYBE] = 1};
     size_t sum = flexible; /* the number of tags */
 
     if (kind == KIND_STR && !flexible)
@@ -108,8 +110,7 @@ static double amplification(const struct field *f, const struct schema *message,
     return wire ? (double)schema__kind_size(f->element, f->child) / (double)wire : 0;
 }
 
-static const char *array_problem(const struct field *f, const struct schema *message,
-                                 double *worst)
+static const char *array_problem(const struct field *f, const struct schema *message, double *worst)
 {
     int16_t last = MIN(f->last, message->last);
 
@@ -259,8 +260,7 @@ static const char *problem_of(struct field first)
 
     first.name = "first";
     planted[0] = first;
-    planted[1] = (struct field){
-        .name = "second", .kind = KIND_I32, .offset = 16, .last = LATEST};
+    planted[1] = (struct field){.name = "second", .kind = KIND_I32, .offset = 16, .last = LATEST};
     return schema_problem(&planted_schema, &planted_schema, 1, &where, &worst);
 }
 

@@ -10,11 +10,13 @@
     {                                                                                              \
         typedef struct name self;                                                                  \
         static const struct field fields[] = {
+/* clang-format off: it takes the brace for the end of a block. */
 #define END                                                                                        \
     {.kind = KIND_END},                                                                            \
     };                                                                                             \
     return fields;                                                                                 \
     }
+/* clang-format on */
 
 #define BOOL(...) WIRE_FIELD(KIND_BOOL, __VA_ARGS__)
 #define I8(...) WIRE_FIELD(KIND_I8, __VA_ARGS__)

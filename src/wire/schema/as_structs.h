@@ -7,7 +7,9 @@
 #define STRUCT(name)                                                                               \
     extern const struct schema name##_schema;                                                      \
     struct name {
+/* clang-format off: it takes the brace for the end of a block. */
 #define END };
+/* clang-format on */
 
 #define BOOL(field, first, last, ...) bool field;
 #define I8(field, first, last, ...) int8_t field;
