@@ -3,8 +3,8 @@
 # Real clients: each writes with every codec and each reads what each wrote, byte for byte.
 # BROKER=kafka runs the same against Apache Kafka.
 set -euo pipefail
-# shellcheck source=tests/check/broker.sh
-. "$(dirname "$0")/broker.sh"
+# shellcheck source=tests/tools/broker.sh
+. "$(dirname "$0")/../tools/broker.sh"
 
 "$root/tests/tools/fetch-peers" kcat librdkafka librdkafka-new java franz-go kafka-python \
     kafka-python-old
