@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What only the real implementation can show, because it needs the kernel, another process or real
+ * threads: signals, idleness, running out of descriptors, locks against a foreign process, and
+ * sockets that break in ways that a well-behaved peer does not.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "io/io.h"
+
+#define MS INT64_C(1000000) /* nanoseconds */
+
+struct fixture {
+    struct io *io;
+    struct io_loop *loop;
+    int count;
+};
+
+static int begin(void **state)
+{
+    static struct fixture f;
+
+    f = (struct fixture){.io = io_new(NULL)};
+    *state = &f;
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct fixture *f = *state;
+
+    io_free(f->io);
+    return 0;
+}
+
+static void run(struct fixture *f, void (*start)(void *ctx), void *ctx)
+{
+    f->loop = io_loop_new(f->io, "control", start, ctx);
+    io_run(f->io);
+}
+
+/* ---- signals ----------------------------------------------------------------------------- */
+
+struct signal_test {
+    struct fixture *f;
+    struct io_signal s;
+    struct io_timer timer;
+};
+
+static void got_signal(struct io_op *op)
+{
+    struct signal_test *test = CONTAINER_OF(op, struct signal_test, s.op);
+
+    assert_int_equal(op->err, ERR_NONE);
+    if (test->f->count++ == 0) {
+        assert_int_equal(test->s.signo, SIGTERM);
+        io_signal_wait(test->f->loop, &test->s);
+        kill(getpid(), SIGINT);
+        return;
+    }
+    assert_int_equal(test->s.signo, SIGINT);
+    io_stop(test->f->io);
+}
+
+static void send_term(struct io_op *op)
+{
+    (void)op;
+    kill(getpid(), SIGTERM);
+}
+
+static void start_signals(void *ctx)
+{
+    struct signal_test *test = ctx;
+
+    test->s.op.done = got_signal;
+    test->timer.op.done = send_term;
+    io_signal_wait(test->f->loop, &test->s);
+    io_timer_set(test->f->loop, &test->timer, io_loop_mono_ns(test->f->loop) + MS);
+}
+
+static void sigterm_and_sigint_are_operations(void **state)
+{
+    struct signal_test test = {.f = *state};
+    sigset_t mask;
+
+    run(test.f, start_signals, &test);
+    assert_int_equal(test.f->count, 2);
+    io_free(test.f->io);
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    assert_false(sigismember(&mask, SIGTERM));
+    test.f->io = io_new(NULL);
+}
+
+/* ---- idleness ---------------------------------------------------------------------------- */
+
+struct idle_test {
+    struct fixture *f;
+    struct io_timer timer;
+    int64_t cpu_ns;
+    long switches; /* how often the process gave up a processor of its own will */
+};
+
+static long voluntary_switches(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_nvcsw;
+}
+
+static void idle_over(struct io_op *op)
+{
+    struct idle_test *test = CONTAINER_OF(op, struct idle_test, timer.op);
+
+    test->cpu_ns = io_cpu_ns(test->f->io) - test->cpu_ns;
+    test->switches = voluntary_switches() - test->switches;
+    io_stop(test->f->io);
+}
+
+static void idle_begins(struct io_op *op)
+{
+    struct idle_test *test = CONTAINER_OF(op, struct idle_test, timer.op);
+
+    test->timer.op.done = idle_over;
+    test->cpu_ns = io_cpu_ns(test->f->io);
+    test->switches = voluntary_switches();
+    io_timer_set(test->f->loop, &test->timer, io_loop_mono_ns(test->f->loop) + 300 * MS);
+}
+
+static void start_idle(void *ctx)
+{
+    struct idle_test *test = ctx;
+
+    /* A moment first, in which the other loops start. */
+    test->timer.op.done = idle_begins;
+    io_timer_set(test->f->loop, &test->timer, io_loop_mono_ns(test->f->loop) + 50 * MS);
+}
+
+static void idle_loops_do_not_wake(void **state)
+{
+    struct idle_test test = {.f = *state};
+
+    test.f->loop = io_loop_new(test.f->io, "control", start_idle, &test);
+    io_loop_new(test.f->io, "one", NULL, NULL);
+    io_loop_new(test.f->io, "two", NULL, NULL);
+    io_run(test.f->io);
+    /* A wake-up a millisecond would be 300; sanitizers have a thread of their own. */
+    assert_true(test.switches < 100);
+    assert_true(test.cpu_ns < 30 * MS);
+}
+
+/* ---- jobs -------------------------------------------------------------------------------- */
+
+struct pair_of_jobs {
+    struct fixture *f;
+    struct io_job a;
+    struct io_job b;
+    pthread_barrier_t both;
+};
+
+static void meet_a(struct io_job *job)
+{
+    pthread_barrier_wait(&CONTAINER_OF(job, struct pair_of_jobs, a)->both);
+}
+
+static void meet_b(struct io_job *job)
+{
+    pthread_barrier_wait(&CONTAINER_OF(job, struct pair_of_jobs, b)->both);
+}
+
+static void a_met(struct io_job *job)
+{
+    struct pair_of_jobs *test = CONTAINER_OF(job, struct pair_of_jobs, a);
+
+    if (++test->f->count == 2)
+        io_stop(test->f->io);
+}
+
+static void b_met(struct io_job *job)
+{
+    struct pair_of_jobs *test = CONTAINER_OF(job, struct pair_of_jobs, b);
+
+    if (++test->f->count == 2)
+        io_stop(test->f->io);
+}
+
+static void start_meeting(void *ctx)
+{
+    struct pair_of_jobs *test = ctx;
+
+    test->a.run = meet_a;
+    test->a.done = a_met;
+    test->b.run = meet_b;
+    test->b.done = b_met;
+    io_job_submit(test->f->loop, &test->a);
+    io_job_submit(test->f->loop, &test->b);
+}
+
+static void two_jobs_run_at_once(void **state)
+{
+    struct pair_of_jobs test = {.f = *state};
+
+    pthread_barrier_init(&test.both, NULL, 2);
+    run(test.f, start_meeting, &test);
+    pthread_barrier_destroy(&test.both);
+}
+
+static void stop_in_job(struct io_job *job)
+{
+    struct pair_of_jobs *test = CONTAINER_OF(job, struct pair_of_jobs, a);
+
+    io_stop(test->f->io);
+    for (int i = 0; i < 1000; i++)
+        io_mono_ns(test->f->io);
+    test->f->count = 7;
+}
+
+/* Whether the loop still gets to it is open. */
+static void maybe_done(struct io_job *job)
+{
+    (void)job;
+}
+
+static void start_stopping_job(void *ctx)
+{
+    struct pair_of_jobs *test = ctx;
+
+    test->a.run = stop_in_job;
+    test->a.done = maybe_done;
+    io_job_submit(test->f->loop, &test->a);
+}
+
+static void io_run_returns_behind_a_running_job(void **state)
+{
+    struct pair_of_jobs test = {.f = *state};
+
+    run(test.f, start_stopping_job, &test);
+    assert_int_equal(test.f->count, 7);
+}
+
+/* ---- a foreign client -------------------------------------------------------------------- */
+
+/* A blocking socket beside the loop, which does what a peer may do. */
+struct foreign_test {
+    struct fixture *f;
+    struct io_listener *listener;
+    struct io_accept a;
+    struct io_recv r;
+    struct io_timer timer;
+    uint8_t got[16];
+    int fd;
+    struct rlimit limit;
+};
+
+static int connect_to(uint16_t port)
+{
+    struct sockaddr_in sa = {
+        .sin_family = AF_INET,
+        .sin_port = htons(port),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+    return fd;
+}
+
+static void open_listener(struct foreign_test *test, const char *host)
+{
+    assert_int_equal(io_listen(test->f->io, host, 0, 16, &test->listener), ERR_NONE);
+    test->fd = connect_to(io_listener_port(test->listener));
+}
+
+static void start_accept(void *ctx)
+{
+    struct foreign_test *test = ctx;
+
+    io_accept(test->f->loop, test->listener, &test->a);
+}
+
+static void recv_now(struct foreign_test *test)
+{
+    test->r.p = test->got;
+    test->r.n = sizeof(test->got);
+    io_recv(test->a.conn, &test->r);
+}
+
+static void recv_later(struct io_op *op)
+{
+    recv_now(CONTAINER_OF(op, struct foreign_test, timer.op));
+}
+
+/* The loop hears of bytes and end before anybody asks for them: there will be no further edge. */
+static void accepted_finished_peer(struct io_op *op)
+{
+    struct foreign_test *test = CONTAINER_OF(op, struct foreign_test, a.op);
+
+    test->timer.op.done = recv_later;
+    io_timer_set(test->f->loop, &test->timer, io_loop_mono_ns(test->f->loop) + 5 * MS);
+}
+
+static void finished_peer_read(struct io_op *op)
+{
+    struct foreign_test *test = CONTAINER_OF(op, struct foreign_test, r.op);
+
+    if (test->f->count++ == 0) {
+        assert_int_equal(op->err, ERR_NONE);
+        assert_int_equal(test->r.n, 3);
+        recv_now(test);
+        return;
+    }
+    assert_int_equal(op->err, ERR_EOF);
+    io_stop(test->f->io);
+}
+
+static void an_end_that_came_with_the_bytes_is_seen(void **state)
+{
+    struct foreign_test test = {.f = *state};
+
+    open_listener(&test, "127.0.0.1");
+    test.a.op.done = accepted_finished_peer;
+    test.r.op.done = finished_peer_read;
+    assert_int_equal(send(test.fd, "end", 3, 0), 3);
+    close(test.fd);
+    run(test.f, start_accept, &test);
+    assert_int_equal(test.f->count, 2);
+}
+
+static void accepted_to_be_reset(struct io_op *op)
+{
+    struct foreign_test *test = CONTAINER_OF(op, struct foreign_test, a.op);
+    struct linger now = {.l_onoff = 1};
+
+    recv_now(test);
+    setsockopt(test->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    close(test->fd);
+}
+
+static void reset_read(struct io_op *op)
+{
+    struct foreign_test *test = CONTAINER_OF(op, struct foreign_test, r.op);
+
+    assert_int_equal(op->err, ERR_RESET);
+    test->f->count++;
+    io_stop(test->f->io);
+}
+
+static void a_reset_is_told_from_an_end(void **state)
+{
+    struct foreign_test test = {.f = *state};
+
+    open_listener(&test, "127.0.0.1");
+    test.a.op.done = accepted_to_be_reset;
+    test.r.op.done = reset_read;
+    run(test.f, start_accept, &test);
+    assert_int_equal(test.f->count, 1);
+}
+
+static void accepted_without_descriptors(struct io_op *op)
+{
+    struct foreign_test *test = CONTAINER_OF(op, struct foreign_test, a.op);
+
+    setrlimit(RLIMIT_NOFILE, &test->limit);
+    if (test->f->count++ == 0) {
+        assert_int_equal(op->err, ERR_LIMIT);
+        assert_null(test->a.conn);
+        io_accept(test->f->loop, test->listener, &test->a);
+        return;
+    }
+    assert_int_equal(op->err, ERR_NONE);
+    io_stop(test->f->io);
+}
+
+static void start_without_descriptors(void *ctx)
+{
+    struct foreign_test *test = ctx;
+    struct rlimit none = test->limit;
+
+    none.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &none);
+    start_accept(test);
+}
+
+static void without_descriptors_an_accept_can_be_repeated(void **state)
+{
+    struct foreign_test test = {.f = *state};
+
+    open_listener(&test, "127.0.0.1");
+    getrlimit(RLIMIT_NOFILE, &test.limit);
+    test.a.op.done = accepted_without_descriptors;
+    run(test.f, start_without_descriptors, &test);
+    assert_int_equal(test.f->count, 2);
+    close(test.fd);
+}
+
+static void accepted_on_both_families(struct io_op *op)
+{
+    struct foreign_test *test = CONTAINER_OF(op, struct foreign_test, a.op);
+    char host[IO_ADDR_TEXT_MAX];
+    uint16_t port;
+
+    assert_int_equal(op->err, ERR_NONE);
+    io_conn_local_host(test->a.conn, host, &port);
+    assert_string_equal(host, "127.0.0.1");
+    assert_memory_equal(io_conn_peer(test->a.conn), "127.0.0.1:", 10);
+    io_stop(test->f->io);
+}
+
+static void an_ipv4_peer_of_an_ipv6_listener_has_an_ipv4_name(void **state)
+{
+    struct foreign_test test = {.f = *state};
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+
+    if (fd < 0)
+        skip();
+    close(fd);
+    open_listener(&test, "::");
+    test.a.op.done = accepted_on_both_families;
+    run(test.f, start_accept, &test);
+    close(test.fd);
+}
+
+/* ---- locks ------------------------------------------------------------------------------- */
+
+/* In another process, as a JVM does it. */
+static bool foreign_process_can_lock(const char *path)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0) {
+        int fd = open(path, O_RDWR | O_CREAT, 0644);
+
+        _exit(fcntl(fd, F_SETLK, &whole) != 0);
+    }
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void a_posix_lock_of_another_process_and_ours_exclude_each_other(void **state)
+{
+    struct fixture *f = *state;
+    char path[] = "/tmp/io-lock-XXXXXX";
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct io_lock *lock;
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_SETLK, &whole), 0);
+    assert_int_equal(io_lock_take(f->io, path, &lock), ERR_LOCKED);
+    close(fd);
+    assert_int_equal(io_lock_take(f->io, path, &lock), ERR_NONE);
+    assert_false(foreign_process_can_lock(path));
+    io_lock_release(lock);
+    assert_true(foreign_process_can_lock(path));
+    unlink(path);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(sigterm_and_sigint_are_operations),
+        TEST(idle_loops_do_not_wake),
+        TEST(two_jobs_run_at_once),
+        TEST(io_run_returns_behind_a_running_job),
+        TEST(an_end_that_came_with_the_bytes_is_seen),
+        TEST(a_reset_is_told_from_an_end),
+        TEST(without_descriptors_an_accept_can_be_repeated),
+        TEST(an_ipv4_peer_of_an_ipv6_listener_has_an_ipv4_name),
+        TEST(a_posix_lock_of_another_process_and_ours_exclude_each_other),
+    };
+
+    return cmocka_run_group_tests_name("io/real", tests, NULL, NULL);
+}
