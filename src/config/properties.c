@@ -159,8 +159,6 @@ static enum err unescape(char *text, int32_t n, struct str *out)
         uint32_t c;
         int32_t used;
 
-        if (text[from] == '\0')
-            return ERR_MALFORMED;
         if (text[from] != '\\') {
             text[to++] = text[from++];
         } else if (from + 1 < n && text[from + 1] == 'u') {
@@ -170,7 +168,7 @@ static enum err unescape(char *text, int32_t n, struct str *out)
             to += put_utf8(text + to, c);
             from += used;
         } else {
-            if (from + 1 < n && text[from + 1] != '\0')
+            if (from + 1 < n)
                 text[to++] = plain_escape(text[from + 1]);
             from += 2;
         }
@@ -220,6 +218,8 @@ enum err config__properties_next(struct config_properties *p, struct str *key, s
     *value = str_null();
     if (entry.n == 0)
         return ERR_EOF;
+    if (memchr(entry.p, '\0', (size_t)entry.n))
+        return ERR_MALFORMED;
     err = unescape(p->buffer, key_n, key);
     if (err)
         return err;
