@@ -162,11 +162,13 @@ static void remove_topic(struct metadata_image *image, struct str name)
 /* Takes the reference. The name must not be there. */
 static void insert_topic(struct metadata_image *image, struct metadata_topic *topic)
 {
-    bool found;
-    int32_t i = metadata__place_of_topic(image, topic->name, &found);
-    int32_t j = metadata__place_of_id(image, topic->id, &found);
+    bool name_found;
+    bool id_found;
+    int32_t i = metadata__place_of_topic(image, topic->name, &name_found);
+    int32_t j = metadata__place_of_id(image, topic->id, &id_found);
 
-    assert(!found);
+    assert(!name_found);
+    assert(IMPLIES(id_found, uuid_is_zero(topic->id)));
     image->topics = open_gap(image->topics, i, image->topic_count, sizeof(*image->topics));
     image->topics[i] = topic;
     image->topics_by_id =
