@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ void *xmalloc(size_t size)
 
 void *xcalloc(size_t count, size_t size)
 {
+    assert(size == 0 || count <= SIZE_MAX / size);
     return check(calloc(count, size), count * size);
 }
 

@@ -77,7 +77,7 @@ void *arena_alloc(struct arena *a, size_t size)
     if (size > PTRDIFF_MAX || (a->limit && size > a->limit - MIN(a->limit, a->used)))
         return NULL;
     size = (size + ARENA_ALIGN - 1) & ~(ARENA_ALIGN - 1);
-    if ((size_t)(a->end - a->next) < size)
+    if (!a->blocks || (size_t)(a->end - a->next) < size)
         add_block(a, size);
     p = a->next;
     a->next += size;
