@@ -3,7 +3,7 @@
  * Bytes that we did not make: frames caught between real clients and real brokers, kept as
  * tests/golden/frames/<Api>-v<version>-<request|response>-<n>.hex. Each is decoded to its last
  * byte and encoded again, and must come out the same. Our encoder and decoder share a schema, so
- * only this can show that the schema is right.
+ * only this can show that the schema is right. Each version that we serve needs its frames.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,6 +27,7 @@
 #define FRAMES "tests/golden/frames"
 #define FILE_BYTES_MAX (4 * 1024 * 1024)
 #define MESSAGE_BYTES_MAX 512
+#define VERSIONS_MAX 32
 
 struct golden {
     char name[256];
@@ -208,38 +209,55 @@ static void check_golden(const struct golden *g)
     wire_out_fini(&out);
 }
 
-static void every_golden_frame_survives_decoding_and_encoding(void **state)
+/* How often each version of each API was seen: responses at 0, requests at 1. */
+struct seen {
+    int count[API_COUNT][VERSIONS_MAX][2];
+};
+
+static void check_file(const char *name, struct seen *seen)
 {
-    static int seen[API_COUNT][2];
+    struct golden g;
+
+    if (!parse_name(name, &g))
+        fail_msg("%s: name of no API", name);
+    assert_in_range(g.version, 0, VERSIONS_MAX - 1);
+    g.frame = read_frame(name);
+    check_golden(&g);
+    free((void *)(uintptr_t)g.frame.p);
+    for (int i = 0; i < API_COUNT; i++)
+        seen->count[i][g.version][g.is_request] += api_at(i) == g.api;
+}
+
+static void check_all_seen(const struct seen *seen)
+{
+    for (int i = 0; i < API_COUNT; i++)
+        for (int version = api_at(i)->min; version <= api_at(i)->max; version++)
+            for (int is_request = 0; is_request < 2; is_request++)
+                if (!seen->count[i][version][is_request])
+                    fail_msg("%s version %d: no golden %s", api_at(i)->name, version,
+                             is_request ? "request" : "response");
+}
+
+static void every_served_version_has_golden_frames_and_they_come_back(void **state)
+{
+    struct seen seen = {0};
     DIR *dir = opendir(FRAMES);
     struct dirent *entry;
 
     (void)state;
     if (!dir)
         fail_msg("no directory " FRAMES ": run from the top of the source tree");
-    while ((entry = readdir(dir))) {
-        struct golden g;
-
-        if (entry->d_name[0] == '.' || strcmp(entry->d_name, "README.md") == 0)
-            continue;
-        if (!parse_name(entry->d_name, &g))
-            fail_msg("%s: name of no API", entry->d_name);
-        g.frame = read_frame(entry->d_name);
-        check_golden(&g);
-        free((void *)(uintptr_t)g.frame.p);
-        for (int i = 0; i < API_COUNT; i++)
-            seen[i][g.is_request] += api_at(i) == g.api;
-    }
+    while ((entry = readdir(dir)))
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, "README.md") != 0)
+            check_file(entry->d_name, &seen);
     closedir(dir);
-    for (int i = 0; i < API_COUNT; i++)
-        if (!seen[i][0] || !seen[i][1])
-            fail_msg("%s: no golden %s", api_at(i)->name, seen[i][0] ? "request" : "response");
+    check_all_seen(&seen);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_golden_frame_survives_decoding_and_encoding),
+        cmocka_unit_test(every_served_version_has_golden_frames_and_they_come_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,8 +25,8 @@ static void print_struct(struct printer *p, const struct schema *schema, const v
 
 static void put_char(struct printer *p, char c)
 {
-    if (p->n + 1 < p->size)
-        p->out[p->n] = c;
+    if (p->n < p->size)
+        p->out[p->n] = c; /* the last one gives way to the NUL */
     p->n++;
 }
 

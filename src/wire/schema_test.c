@@ -209,6 +209,10 @@ static void init_sets_the_defaults_of_the_protocol(void **state)
     struct fetch_request fetch;
     struct fetch_response_partition partition;
     struct metadata_request metadata;
+    struct metadata_response metadata_out;
+    struct api_versions_response versions;
+    struct list_offsets_response_partition list;
+    struct offset_for_leader_epoch_request epoch;
     struct kinds kinds;
 
     (void)state;
@@ -227,6 +231,17 @@ static void init_sets_the_defaults_of_the_protocol(void **state)
     assert_int_equal(partition.records.b.n, 0);
     wire_init(&metadata_request_schema, &metadata);
     assert_true(metadata.allow_auto_topic_creation);
+    wire_init(&metadata_response_schema, &metadata_out);
+    assert_int_equal(metadata_out.controller_id, -1);
+    assert_int_equal(metadata_out.cluster_authorized_operations, INT32_MIN);
+    wire_init(&api_versions_response_schema, &versions);
+    assert_int_equal(versions.finalized_features_epoch, -1);
+    wire_init(&list_offsets_response_partition_schema, &list);
+    assert_int_equal(list.timestamp, -1);
+    assert_int_equal(list.offset, -1);
+    assert_int_equal(list.leader_epoch, -1);
+    wire_init(&offset_for_leader_epoch_request_schema, &epoch);
+    assert_int_equal(epoch.replica_id, -2);
     wire_init(&kinds_schema, &kinds);
     assert_int_equal(kinds.u16, 65535);
     assert_true(kinds.i64 == INT64_MIN);

@@ -10,7 +10,8 @@
     {                                                                                              \
         typedef struct name self;                                                                  \
         static const struct field fields[] = {
-/* clang-format off: it takes the brace for the end of a block. */
+/* The formatter takes the brace for the end of a block. */
+/* clang-format off */
 #define END                                                                                        \
     {.kind = KIND_END},                                                                            \
     };                                                                                             \

@@ -7,7 +7,8 @@
 #define STRUCT(name)                                                                               \
     extern const struct schema name##_schema;                                                      \
     struct name {
-/* clang-format off: it takes the brace for the end of a block. */
+/* The formatter takes the brace for the end of a block. */
+/* clang-format off */
 #define END };
 /* clang-format on */
 
