@@ -1,6 +1,6 @@
 module strandline.invalid/franz-go-client
 
-go 1.25.0
+go 1.26.0
 
 require (
 	github.com/twmb/franz-go v1.22.3

@@ -38,12 +38,21 @@ def understood(line):
     return None
 
 
+def is_refused_version(line):
+    """ApiVersions in a version that the broker lacks is answered with the body of version 0."""
+    return (line["api"], line["direction"], line["frame"][8:12]) == ("ApiVersions", "response",
+                                                                     "0023")
+
+
 def candidates(paths):
     """Return {(api, version, direction): {(peer, asked by): [line]}} without duplicates."""
     found, seen = defaultdict(lambda: defaultdict(list)), set()
     for path in paths:
         for text in open(path, encoding="ascii"):
             line = json.loads(text)
+            if is_refused_version(line):
+                line["asked_by"] += f" in version {line['version']}"
+                line["version"] = 0
             name = line["api"], line["version"], line["direction"]
             if line["api"] not in API_KEYS or len(line["frame"]) > 2 * FRAME_BYTES_MAX:
                 continue
