@@ -40,12 +40,18 @@ enum journal_kind {
 struct journal_log {
     uint64_t log_id; /* new for each incarnation of a log */
     bool refusing;   /* after ERR_NO_SPACE, until JOURNAL_TRUNCATE */
+    /* private: the log's appends in the commit that is being made */
+    struct journal_op *_first;
+    struct journal_op *_last;
+    struct journal_log *_next;
 };
 
 /* Bytes for one place of one file. */
 struct journal_write {
-    struct io_file *file; /* borrowed: the owner's reference outlives the operation */
-    int64_t pos;          /* bytes from the start of the file */
+    /* Where the handle is: read by the lane when it runs, since a roll that stands before may open
+     * it. Borrowed: the owner's reference outlives the operation. */
+    struct io_file *const *file;
+    int64_t pos; /* bytes from the start of the file */
     const void *p;
     size_t n;
 };
@@ -61,21 +67,26 @@ struct journal_op {
     struct journal_log *log;
     bool sync; /* complete when durable instead of when written */
 
-    /* JOURNAL_APPEND: one batch, written before its index entries. */
+    /* JOURNAL_APPEND: one batch, written before its index entries. All appends of a log between
+     * two operations of other kinds go to the same files. Only the data is ever synced. */
     struct journal_write data;
     struct journal_write side[JOURNAL_SIDE_WRITES_MAX];
     int side_count;
     int64_t base_offset;
     int32_t leader_epoch;
 
-    /* The other kinds: the change itself, blocking, on the lane, in order with the appends; files
-     * that earlier appends made dirty are synced before it runs. */
+    /* The other kinds: the change itself, blocking, on the lane, in order with the appends: those
+     * before it have been written (and synced, where they asked for it) when it runs. It syncs what
+     * has to be durable. ERR_NO_SPACE from a roll or an epoch, which then must have undone itself,
+     * makes the log refuse as an append would; from a log start it is the answer and no more. Any
+     * other error fails the directory. A roll of a refusing log does not run. */
     enum err (*apply)(struct journal_op *op, struct io *io);
 
     /* Completion. */
     struct io_loop *loop;
     void (*done)(struct journal_op *op);
     enum err err;
+    bool more; /* another operation of this log completes right behind this one */
 
     struct io_msg _msg;
     struct journal_op *_next;
@@ -91,6 +102,8 @@ void journal_submit(struct journal *j, struct journal_op *op);
 
 /* Any thread: whether the directory has failed. */
 bool journal_has_failed(const struct journal *j);
+/* Any thread: fails the directory, after an error in files that the journal does not write. */
+void journal_fail(struct journal *j, enum err err);
 /* Any thread: false while free space is below the reserve, max(2 %, 256 MiB) but at most 10 % of
  * the volume. Appends are refused up front then; fetch, deletion and administration go on. */
 bool journal_has_space(const struct journal *j);
