@@ -49,33 +49,42 @@ static enum config_key find(struct str name, bool is_topic)
 
 /* ---- Suggestions. */
 
-/* Levenshtein's distance, one row at a time. */
-static int distance(struct str a, struct str b)
+/*
+ * Levenshtein's distance, one row at a time; `limit` or more once it cannot be less. Rows never
+ * hold less than the one before, which is why the search can stop there: names come from clients,
+ * and a request may hold many that are wrong.
+ */
+static int distance(struct str a, struct str b, int limit)
 {
     int row[NAME_BYTES_MAX + 1];
 
     assert(b.n <= NAME_BYTES_MAX);
+    if (a.n - b.n >= limit || b.n - a.n >= limit)
+        return limit;
     for (int j = 0; j <= b.n; j++)
         row[j] = j;
     for (int i = 1; i <= a.n; i++) {
         int diagonal = row[0];
+        int least = row[0] = i;
 
-        row[0] = i;
         for (int j = 1; j <= b.n; j++) {
             int replaced = diagonal + (a.p[i - 1] != b.p[j - 1]);
 
             diagonal = row[j];
             row[j] = MIN(replaced, MIN(row[j], row[j - 1]) + 1);
+            least = MIN(least, row[j]);
         }
+        if (least >= limit)
+            return limit;
     }
     return row[b.n];
 }
 
-/* The nearest key that is not further than a third of the name; CONFIG_NONE: none is near. */
+/* The nearest key, at most four edits away, fewer for short names; CONFIG_NONE: none is near. */
 static enum config_key nearest(struct str name, bool is_topic)
 {
     enum config_key best = CONFIG_NONE;
-    int best_distance = MAX(name.n / 3, 2) + 1;
+    int limit = MIN(MAX(name.n / 3, 2), 4) + 1;
 
     if (name.n > NAME_BYTES_MAX)
         return CONFIG_NONE;
@@ -85,10 +94,10 @@ static enum config_key nearest(struct str name, bool is_topic)
 
         if ((def->scope == CONFIG_SCOPE_TOPIC) != is_topic || def->honour > CONFIG_HONOUR_ONLY)
             continue;
-        d = distance(name, str_of(def->name));
-        if (d < best_distance) {
+        d = distance(name, str_of(def->name), limit);
+        if (d < limit) {
             best = key;
-            best_distance = d;
+            limit = d;
         }
     }
     return best;
