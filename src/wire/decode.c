@@ -251,12 +251,14 @@ static void decode_tags(struct reader *r, const struct schema *schema, void *out
     }
 }
 
+/* The struct is zeroed memory. Every field is set, after an error as well. */
 static void decode_struct(struct reader *r, const struct schema *schema, void *out)
 {
-    wire_init(schema, out);
     for (const struct field *f = schema->fields(); f->kind; f++)
         if (field__is_in(f, r->version) && !field__is_tagged(f))
             decode_field(r, f, out);
+        else
+            schema__field_init(f, out);
     if (r->flexible)
         decode_tags(r, schema, out);
 }

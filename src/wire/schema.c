@@ -70,22 +70,27 @@ bool schema__kind_is_int(enum kind kind)
 
 int64_t schema__int_get(enum kind kind, const void *at)
 {
-    switch (schema__kind_size(kind, NULL)) {
-    case 1: return LOAD(int8_t, at);
-    case 2: return kind == KIND_U16 ? LOAD(uint16_t, at) : LOAD(int16_t, at);
-    case 4: return LOAD(int32_t, at);
-    default: return LOAD(int64_t, at);
+    switch (kind) {
+    case KIND_BOOL:
+    case KIND_I8: return LOAD(int8_t, at);
+    case KIND_I16: return LOAD(int16_t, at);
+    case KIND_U16: return LOAD(uint16_t, at);
+    case KIND_I32: return LOAD(int32_t, at);
+    default: assert(kind == KIND_I64); return LOAD(int64_t, at);
     }
 }
 
+/* One case for each width: copies of a constant size are single instructions. */
 void schema__int_put(enum kind kind, void *at, int64_t v)
 {
-    size_t size = schema__kind_size(kind, NULL);
-
-    assert(schema__kind_is_int(kind));
-    /* The low bytes come first on the machines that we run on. */
-    static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian only");
-    memcpy(at, &v, size);
+    switch (kind) {
+    case KIND_BOOL:
+    case KIND_I8: memcpy(at, &(int8_t){(int8_t)v}, 1); break;
+    case KIND_I16:
+    case KIND_U16: memcpy(at, &(int16_t){(int16_t)v}, 2); break;
+    case KIND_I32: memcpy(at, &(int32_t){(int32_t)v}, 4); break;
+    default: assert(kind == KIND_I64); memcpy(at, &v, 8);
+    }
 }
 
 int64_t schema__length(enum kind kind, const void *at)
@@ -134,8 +139,9 @@ bool schema__field_is_default(const struct field *f, const void *msg)
     }
 }
 
-static void field_init(const struct field *f, char *at)
+void schema__field_init(const struct field *f, void *msg)
 {
+    char *at = (char *)msg + f->offset;
     int32_t n = (int32_t)f->def;
 
     switch ((enum kind)f->kind) {
@@ -160,5 +166,5 @@ void wire_init(const struct schema *schema, void *msg)
 {
     memset(msg, 0, schema->size);
     for (const struct field *f = schema->fields(); f->kind; f++)
-        field_init(f, (char *)msg + f->offset);
+        schema__field_init(f, msg);
 }

@@ -97,6 +97,8 @@ int64_t schema__int_get(enum kind kind, const void *at);
 void schema__int_put(enum kind kind, void *at, int64_t v);
 /* Length or count of a STR, BYTES, RECORDS or ARRAY member; -1 is null. */
 int64_t schema__length(enum kind kind, const void *at);
+/* Gives a field of msg its default value; msg was zeroed before. */
+void schema__field_init(const struct field *f, void *msg);
 /* Whether a field of msg has its default value. */
 bool schema__field_is_default(const struct field *f, const void *msg);
 
