@@ -2,9 +2,9 @@
 /*
  * A lane: a mailbox and a thread that takes all of it at once. While the lane's function works the
  * next messages gather, which is group commit without a timer. The thread starts at the first
- * message and sleeps on a condition variable; only the message that finds the mailbox empty has to
- * look at the lock.
+ * message; only the message that finds the mailbox empty has to look whether to start or to wake.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -17,11 +17,10 @@ struct io_lane {
     io_lane_fn fn;
     void *ctx;
     struct mailbox mailbox;
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t came;
+    struct waker waker;
+    atomic_bool has_thread;
+    atomic_bool end;
     pthread_t thread;
-    bool has_thread;
-    bool end;
 };
 
 struct io_lane *io_lane_new(struct io *io, const char *name, io_lane_fn fn, void *ctx)
@@ -32,22 +31,34 @@ struct io_lane *io_lane_new(struct io *io, const char *name, io_lane_fn fn, void
     snprintf(lane->name, sizeof(lane->name), "%s", name);
     lane->fn = fn;
     lane->ctx = ctx;
-    pthread_mutex_init(&lane->lock, NULL);
-    pthread_cond_init(&lane->came, NULL);
+    waker_init(&lane->waker, 0);
     atomic_fetch_add(&io->lane_count, 1);
     return lane;
+}
+
+static void sleep_until_woken(struct io_lane *lane)
+{
+    uint64_t woken;
+
+    atomic_store(&lane->waker.asleep, true);
+    if (mailbox_is_empty(&lane->mailbox) && !atomic_load(&lane->end))
+        while (read(lane->waker.fd, &woken, sizeof(woken)) < 0)
+            assert(errno == EINTR);
+    atomic_store(&lane->waker.asleep, false);
 }
 
 /* Waits for messages; NULL at the end. */
 static struct io_msg *take_chain(struct io_lane *lane)
 {
-    struct io_msg *chain;
+    for (;;) {
+        /* Before the mailbox: what was submitted before the end must be seen. */
+        bool end = atomic_load(&lane->end);
+        struct io_msg *chain = mailbox_take(&lane->mailbox);
 
-    pthread_mutex_lock(&lane->lock);
-    while (!(chain = mailbox_take(&lane->mailbox)) && !lane->end)
-        pthread_cond_wait(&lane->came, &lane->lock);
-    pthread_mutex_unlock(&lane->lock);
-    return chain;
+        if (chain || end)
+            return chain;
+        sleep_until_woken(lane);
+    }
 }
 
 static void *lane_main(void *arg)
@@ -68,34 +79,21 @@ void io_lane_submit(struct io_lane *lane, struct io_msg *msg)
 {
     if (!mailbox_put(&lane->mailbox, msg))
         return;
-    pthread_mutex_lock(&lane->lock);
-    /* While it ends, the lane's own function may still submit. */
-    assert(!lane->end || lane->has_thread);
-    if (!lane->has_thread) {
-        lane->has_thread = true;
+    if (atomic_exchange(&lane->has_thread, true))
+        waker_wake(&lane->waker);
+    else
         lane->thread = thread_start(lane->name, lane_main, lane);
-    }
-    pthread_cond_signal(&lane->came);
-    pthread_mutex_unlock(&lane->lock);
-}
-
-static void end_thread(struct io_lane *lane)
-{
-    pthread_mutex_lock(&lane->lock);
-    lane->end = true;
-    pthread_cond_signal(&lane->came);
-    pthread_mutex_unlock(&lane->lock);
-    if (lane->has_thread)
-        pthread_join(lane->thread, NULL);
 }
 
 void io_lane_free(struct io_lane *lane)
 {
     assert(!io_loop_current());
-    end_thread(lane);
+    atomic_store(&lane->end, true);
+    waker_wake(&lane->waker);
+    if (lane->has_thread)
+        pthread_join(lane->thread, NULL);
     assert(mailbox_is_empty(&lane->mailbox));
     atomic_fetch_sub(&lane->io->lane_count, 1);
-    pthread_cond_destroy(&lane->came);
-    pthread_mutex_destroy(&lane->lock);
+    waker_fini(&lane->waker);
     free(lane);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One event loop. A turn collects events, then calls back what is ready, then runs the messages
- * that had arrived. Everything that callbacks and messages start is for the next turn, so a turn
- * is bounded by what there was at its beginning, and nobody starves.
+ * One event loop. A turn collects events, calls back what is ready, runs the messages that had
+ * arrived, and calls back what these made ready, a few times over: most operations succeed at
+ * once, and asking the kernel for news before each callback would cost as much as the operation.
+ * The number of rounds is fixed and each is bounded by what there was at its beginning, so a turn
+ * ends and nobody starves.
  *
  * Descriptors are registered once, edge-triggered: arming and disarming would be a system call for
  * each operation. So an event handler only notes what became possible, and tries what waits for it.
  *
- * Waking: who puts a message writes to the eventfd only if the loop said that it sleeps (see
- * mailbox.c for why neither can miss the other). Idle, a loop sleeps until its next timer.
+ * Idle, a loop sleeps until its next timer, or until somebody posts (waker.c).
  *
  * Retiring: a global epoch counts retirements. A loop notes the epoch when it begins a turn, and
  * "asleep" between turns. What was retired as number e may go once no loop is in a turn that it
@@ -27,6 +28,7 @@
 #include "io/real/real_int.h"
 
 #define EVENTS_A_TURN 64
+#define ROUNDS_MORE 4
 #define RETIRE_POLL_NS 1000000
 
 static _Thread_local struct io_loop *current;
@@ -136,21 +138,11 @@ static void expire_timers(struct io_loop *loop)
 
 /* ---- messages ---------------------------------------------------------------------------- */
 
-void loop_wake(struct io_loop *loop)
-{
-    uint64_t one = 1;
-
-    if (!atomic_load(&loop->asleep) || !atomic_exchange(&loop->asleep, false))
-        return;
-    while (write(loop->event_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-        continue;
-}
-
 void io_post(struct io_loop *to, struct io_msg *msg)
 {
     assert(msg->fn);
     if (mailbox_put(&to->mailbox, msg))
-        loop_wake(to);
+        waker_wake(&to->waker);
 }
 
 static void run_messages(struct io_loop *loop)
@@ -242,16 +234,16 @@ static int wait_for_events(struct io_loop *loop, struct epoll_event *events)
     int n;
 
     atomic_store(&loop->seen, SEEN_ASLEEP);
-    atomic_store(&loop->asleep, true);
+    atomic_store(&loop->waker.asleep, true);
     if (has_work(loop))
-        atomic_store(&loop->asleep, false);
+        atomic_store(&loop->waker.asleep, false);
     else
         wait = idle_ns(loop);
     timeout.tv_sec = wait / 1000000000;
     timeout.tv_nsec = wait % 1000000000;
     n = epoll_pwait2(loop->epoll_fd, events, EVENTS_A_TURN, wait < 0 ? NULL : &timeout, NULL);
     assert(n >= 0 || errno == EINTR);
-    atomic_store(&loop->asleep, false);
+    atomic_store(&loop->waker.asleep, false);
     enter_turn(loop);
     return MAX(n, 0);
 }
@@ -277,6 +269,8 @@ static void take_turn(struct io_loop *loop)
     expire_timers(loop);
     call_back_ready(loop);
     run_messages(loop);
+    for (int i = 0; i < ROUNDS_MORE && !list_is_empty(&loop->ready); i++)
+        call_back_ready(loop);
 }
 
 void loop_run(struct io_loop *loop)
@@ -322,10 +316,10 @@ struct io_loop *loop_new(struct io *io, const char *name, void (*start)(void *ct
     loop->start = start;
     loop->ctx = ctx;
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    loop->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    assert(loop->epoll_fd >= 0 && loop->event_fd >= 0);
+    assert(loop->epoll_fd >= 0);
+    waker_init(&loop->waker, EFD_NONBLOCK);
     loop->wakeup.on_event = on_wakeup;
-    loop_watch(loop, loop->event_fd, EPOLLIN, &loop->wakeup);
+    loop_watch(loop, loop->waker.fd, EPOLLIN, &loop->wakeup);
     heap_init(&loop->timers);
     list_init(&loop->ready);
     list_init(&loop->conns);
@@ -355,7 +349,7 @@ void loop_free(struct io_loop *loop)
     signal_fini(loop);
     heap_fini(&loop->timers);
     trace_fini(&loop->trace);
-    close(loop->event_fd);
+    waker_fini(&loop->waker);
     close(loop->epoll_fd);
     free(loop);
 }

@@ -130,7 +130,7 @@ void io_stop(struct io *io)
 {
     atomic_store(&io->stop, true);
     for (int i = 0; i < atomic_load(&io->loop_count); i++)
-        loop_wake(io->loops[i]);
+        waker_wake(&io->loops[i]->waker);
 }
 
 struct io *io_loop_io(struct io_loop *loop)

@@ -41,6 +41,19 @@ struct io {
 pthread_t thread_start(const char *name, void *(*run)(void *arg), void *arg);
 void trace_init_from(struct trace *t, const struct io *io);
 
+/* ---- waker.c ---- */
+
+struct waker {
+    int fd;             /* eventfd */
+    atomic_bool asleep; /* set by the sleeper: it wants to be woken */
+};
+
+/* flags: of eventfd. */
+void waker_init(struct waker *w, int flags);
+void waker_fini(struct waker *w);
+/* Any thread. */
+void waker_wake(struct waker *w);
+
 /* ---- loop.c ---- */
 
 /* Something registered with a loop's epoll. Called in the turn, before any callback of a user. */
@@ -56,15 +69,14 @@ struct io_loop {
     pthread_t thread; /* unused by the control loop: it runs on the thread of io_run */
 
     int epoll_fd;
-    int event_fd;         /* wakes the loop; edge-triggered, so nobody reads it */
-    struct source wakeup; /* of event_fd */
+    struct waker waker;   /* edge-triggered, so nobody reads it */
+    struct source wakeup; /* of the waker */
     struct heap timers;
     struct list ready; /* io_op._ready: completed, to be called back */
     int64_t mono_ns;   /* at the beginning of the turn */
     int64_t wall_ms;
 
     struct mailbox mailbox;
-    atomic_bool asleep; /* who puts a message has to write to event_fd */
 
     _Atomic uint64_t seen;      /* epoch at the beginning of the turn, or one of the two below */
     struct io_retired *retired; /* oldest first */
@@ -88,8 +100,6 @@ struct io_loop *loop_new(struct io *io, const char *name, void (*start)(void *ct
 void loop_run(struct io_loop *loop);
 /* The loop has ended. */
 void loop_free(struct io_loop *loop);
-/* Lets a loop that is asleep, or about to be, take another turn. Any thread. */
-void loop_wake(struct io_loop *loop);
 void loop_watch(struct io_loop *loop, int fd, uint32_t events, struct source *source);
 
 enum op_state {
