@@ -112,16 +112,15 @@ static __attribute__((noinline)) int64_t take_long_varlong(struct record_stream 
 /* Nearly all numbers of a record take one byte or two: those are decoded here. */
 static inline int64_t take_number(struct record_stream *s, int bytes_max)
 {
+    const uint8_t *p = s->p;
     uint32_t v;
 
-    if (in_memory(s) < 2)
-        return take_long_varlong(s, bytes_max);
-    v = s->p[0];
-    if (v < 0x80) {
-        s->p++;
-    } else if (s->p[1] < 0x80) {
-        v = (v & 0x7f) | (uint32_t)s->p[1] << 7;
-        s->p += 2;
+    if (p < s->end && p[0] < 0x80) {
+        v = p[0];
+        s->p = p + 1;
+    } else if (s->end - p >= 2 && p[1] < 0x80) {
+        v = (p[0] & 0x7f) | (uint32_t)p[1] << 7;
+        s->p = p + 2;
     } else {
         return take_long_varlong(s, bytes_max);
     }
