@@ -198,8 +198,7 @@ static void host_free(struct sim_host *h)
         assert(io->has_ended || io->is_dead);
         list_remove(&io->node);
         trace_fini(&io->trace);
-        if (!io->is_dead)
-            free(io);
+        free(io);
     }
     sim__fs_fini(&h->fs);
     free(h->name);
