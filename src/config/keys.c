@@ -50,9 +50,9 @@ static enum config_key find(struct str name, bool is_topic)
 /* ---- Suggestions. */
 
 /*
- * Levenshtein's distance, one row at a time; `limit` or more once it cannot be less. Rows never
- * hold less than the one before, which is why the search can stop there: names come from clients,
- * and a request may hold many that are wrong.
+ * Levenshtein's distance, one row at a time; `limit` or more once it cannot be less. The least
+ * of a row never falls from one row to the next, so the search can stop early: names come from
+ * clients, and a request may hold many that are wrong.
  */
 static int distance(struct str a, struct str b, int limit)
 {

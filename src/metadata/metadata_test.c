@@ -156,15 +156,22 @@ static void what_does_not_change_is_shared(void **state)
     metadata_image_put(next);
 }
 
-static void a_partition_change_copies_all_of_it(void **state)
+static void a_partition_change_copies_all_of_it_and_keeps_the_rest(void **state)
 {
     struct metadata_delta d = {0};
     struct metadata_partition *p;
+    struct config_overrides o = {0};
+    struct metadata_topic *topic;
 
     add_topic(state, "a", 1, 2);
+    config_overrides_put(&o, STR_LIT("retention.ms"), STR_LIT("1"));
+    metadata_delta_set_topic_configs(&d, STR_LIT("a"), &o);
+    apply(state, &d);
     set_leader(&d, "a", 1, 7);
     set_leader(&d, "a", 0, 8);
-    p = apply(state, &d)->topics[0]->partitions;
+    topic = apply(state, &d)->topics[0];
+    assert_int_equal(topic->configs.count, 1);
+    p = topic->partitions;
     assert_int_equal(p[0].leader, 8);
     assert_int_equal(p[1].leader, 7);
     assert_int_equal(p[1].leader_epoch, 1);
@@ -174,6 +181,7 @@ static void a_partition_change_copies_all_of_it(void **state)
     assert_true(metadata_ids_have(&p[1].isr, 7));
     assert_false(metadata_ids_have(&p[1].isr, 9));
     assert_true(uuid_eq(p[1].dirs[1], id_of(2)));
+    config_overrides_fini(&o);
 }
 
 static void what_a_reader_holds_never_changes(void **state)
@@ -262,6 +270,10 @@ static void topics_without_ids_live_side_by_side(void **state)
     assert_int_equal(metadata_find_topic(image, STR_LIT("a"))->partitions[0].leader, 1);
     assert_non_null(metadata_find_topic(image, STR_LIT("c")));
     assert_null(metadata_find_topic_id(image, uuid_zero()));
+    assert_ptr_not_equal(image->topics_by_id[0], image->topics_by_id[1]);
+    for (int i = 0; i < 2; i++)
+        assert_ptr_equal(metadata_find_topic(image, image->topics_by_id[i]->name),
+                         image->topics_by_id[i]);
 }
 
 static void changes_of_what_does_not_exist_have_no_effect(void **state)
@@ -413,7 +425,7 @@ int main(void)
         TEST(topics_are_found_by_name_and_id_and_sorted),
         TEST(a_new_topic_has_no_leaders),
         TEST(what_does_not_change_is_shared),
-        TEST(a_partition_change_copies_all_of_it),
+        TEST(a_partition_change_copies_all_of_it_and_keeps_the_rest),
         TEST(what_a_reader_holds_never_changes),
         TEST(a_partition_past_the_end_makes_the_topic_longer),
         TEST(a_topic_is_removed_and_comes_back_with_another_id),
