@@ -136,7 +136,7 @@ void connect_drop_resolves(struct io_loop *loop)
 
 /* ---- the operation ----------------------------------------------------------------------- */
 
-void io_connect(struct io_loop *loop, const char *host, uint16_t port, struct io_connect *c)
+static struct io_conn *begin(struct io_loop *loop, struct io_connect *c)
 {
     struct io_conn *conn;
 
@@ -146,10 +146,25 @@ void io_connect(struct io_loop *loop, const char *host, uint16_t port, struct io
     conn->to = xcalloc(1, sizeof(*conn->to));
     c->_conn = conn;
     c->conn = NULL;
-    if (addrs_parse(conn->to, host, port) == ERR_NONE)
-        try_next(conn, ERR_NOT_FOUND);
+    return conn;
+}
+
+void connect_addrs(struct io_loop *loop, const struct addrs *to, struct io_connect *c)
+{
+    struct io_conn *conn = begin(loop, c);
+
+    *conn->to = *to;
+    try_next(conn, ERR_NOT_FOUND);
+}
+
+void io_connect(struct io_loop *loop, const char *host, uint16_t port, struct io_connect *c)
+{
+    struct addrs to;
+
+    if (addrs_parse(&to, host, port) == ERR_NONE)
+        connect_addrs(loop, &to, c);
     else
-        start_resolve(conn, host, port);
+        start_resolve(begin(loop, c), host, port);
 }
 
 void connect_abandon(struct io_connect *c)

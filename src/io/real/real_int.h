@@ -180,6 +180,8 @@ void conn_use(struct io_conn *conn, int fd, const struct sockaddr_storage *peer)
 /* Closes and frees at once: no operation is pending. */
 void conn_free(struct io_conn *conn);
 void conn_forget(struct io_op *op);
+/* io_connect to the first of these addresses that accepts. */
+void connect_addrs(struct io_loop *loop, const struct addrs *to, struct io_connect *c);
 /* The operation was cancelled: gives up the attempt. */
 void connect_abandon(struct io_connect *c);
 void connect_on_event(struct io_conn *conn, uint32_t events);

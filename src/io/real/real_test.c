@@ -11,8 +11,10 @@
 
 #include <arpa/inet.h>
 #include <cmocka.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "io/io.h"
+#include "io/real/real_int.h"
 
 #define MS INT64_C(1000000) /* nanoseconds */
 
@@ -437,6 +439,207 @@ static void an_ipv4_peer_of_an_ipv6_listener_has_an_ipv4_name(void **state)
     close(test.fd);
 }
 
+/* ---- addresses and descriptors ------------------------------------------------------------ */
+
+static int count_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+struct addrs_test {
+    struct fixture *f;
+    struct io_listener *listener;
+    struct io_accept a;
+    struct io_connect c;
+    struct io_timer timer;
+    struct addrs to;
+};
+
+static void connected_to_the_second(struct io_op *op)
+{
+    struct addrs_test *test = CONTAINER_OF(op, struct addrs_test, c.op);
+
+    assert_int_equal(op->err, ERR_NONE);
+    test->f->count++;
+    io_stop(test->f->io);
+}
+
+static void start_connect_to_two(void *ctx)
+{
+    struct addrs_test *test = ctx;
+
+    test->c.op.done = connected_to_the_second;
+    connect_addrs(test->f->loop, &test->to, &test->c);
+}
+
+static void a_connect_goes_on_to_the_next_address(void **state)
+{
+    struct addrs_test test = {.f = *state};
+    struct io_listener *gone;
+    struct addrs second;
+    enum err err;
+
+    assert_int_equal(io_listen(test.f->io, "127.0.0.1", 0, 1, &gone), ERR_NONE);
+    assert_int_equal(io_listen(test.f->io, "127.0.0.1", 0, 1, &test.listener), ERR_NONE);
+    io_listener_close(gone);
+    err = addrs_parse(&test.to, "127.0.0.1", io_listener_port(gone));
+    assert_int_equal(err, ERR_NONE);
+    err = addrs_parse(&second, "127.0.0.1", io_listener_port(test.listener));
+    assert_int_equal(err, ERR_NONE);
+    test.to.v[test.to.n++] = second.v[0];
+    run(test.f, start_connect_to_two, &test);
+    assert_int_equal(test.f->count, 1);
+}
+
+static void accepted_to_be_closed(struct io_op *op)
+{
+    struct addrs_test *test = CONTAINER_OF(op, struct addrs_test, a.op);
+    int on = 0;
+    socklen_t size = sizeof(on);
+
+    getsockopt(test->a.conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, &size);
+    assert_true(on);
+    io_conn_close(test->a.conn);
+    io_listener_close(test->listener);
+    io_timer_set(test->f->loop, &test->timer, 0);
+}
+
+static void connected_to_be_closed(struct io_op *op)
+{
+    io_conn_close(CONTAINER_OF(op, struct addrs_test, c.op)->c.conn);
+}
+
+/* Both ends have been called back: only what the loop itself needs is open. */
+static void all_closed(struct io_op *op)
+{
+    struct addrs_test *test = CONTAINER_OF(op, struct addrs_test, timer.op);
+
+    if (io_op_is_pending(&test->c.op)) {
+        io_timer_set(test->f->loop, &test->timer, 0);
+        return;
+    }
+    assert_int_equal(count_descriptors(), test->f->count);
+    io_stop(test->f->io);
+}
+
+static void start_to_close(void *ctx)
+{
+    struct addrs_test *test = ctx;
+    struct io_listener *unused;
+
+    test->f->count = count_descriptors();
+    assert_int_equal(io_listen(test->f->io, "127.0.0.1", 0, 1, &unused), ERR_NONE);
+    io_listener_close(unused);
+    assert_int_equal(io_listen(test->f->io, "127.0.0.1", 0, 1, &test->listener), ERR_NONE);
+    test->a.op.done = accepted_to_be_closed;
+    test->c.op.done = connected_to_be_closed;
+    test->timer.op.done = all_closed;
+    io_accept(test->f->loop, test->listener, &test->a);
+    io_connect(test->f->loop, "127.0.0.1", io_listener_port(test->listener), &test->c);
+}
+
+static void closing_gives_descriptors_back(void **state)
+{
+    struct addrs_test test = {.f = *state};
+
+    run(test.f, start_to_close, &test);
+}
+
+/* ---- retired memory ----------------------------------------------------------------------- */
+
+/* The reader stays in one turn until the writer has retired what it reads and taken more turns. */
+struct retire_test {
+    struct fixture *f;
+    struct io_loop *reader;
+    struct io_msg read;
+    struct io_msg retire;
+    struct io_retired retired;
+    struct io_timer timer;
+    atomic_int turns; /* of the writer since it retired */
+    atomic_bool is_read;
+    atomic_bool freed;
+};
+
+static void free_retired(struct io_retired *r)
+{
+    struct retire_test *test = CONTAINER_OF(r, struct retire_test, retired);
+
+    assert_true(atomic_load(&test->is_read));
+    atomic_store(&test->freed, true);
+    io_stop(test->f->io);
+}
+
+static void writer_turn(struct io_op *op)
+{
+    struct retire_test *test = CONTAINER_OF(op, struct retire_test, timer.op);
+
+    /* Then it sleeps, and nobody but io itself wakes it. */
+    if (atomic_fetch_add(&test->turns, 1) < 20)
+        io_timer_set(test->f->loop, &test->timer, 0);
+}
+
+static void retire_it(struct io_msg *msg)
+{
+    struct retire_test *test = CONTAINER_OF(msg, struct retire_test, retire);
+
+    test->retired.free_fn = free_retired;
+    test->timer.op.done = writer_turn;
+    io_retire(test->f->loop, &test->retired);
+    io_timer_set(test->f->loop, &test->timer, 0);
+}
+
+static void read_it(struct io_msg *msg)
+{
+    struct retire_test *test = CONTAINER_OF(msg, struct retire_test, read);
+
+    io_post(test->f->loop, &test->retire);
+    while (atomic_load(&test->turns) < 20)
+        continue;
+    assert_false(atomic_load(&test->freed));
+    atomic_store(&test->is_read, true);
+}
+
+static void start_reader(void *ctx)
+{
+    struct retire_test *test = ctx;
+
+    io_post(test->reader, &test->read);
+}
+
+static void what_a_running_turn_may_see_is_not_freed(void **state)
+{
+    struct retire_test test = {.f = *state, .read = {.fn = read_it}, .retire = {.fn = retire_it}};
+
+    test.f->loop = io_loop_new(test.f->io, "control", start_reader, &test);
+    test.reader = io_loop_new(test.f->io, "reader", NULL, NULL);
+    io_run(test.f->io);
+    assert_true(test.freed);
+}
+
+/* ---- files that fail ---------------------------------------------------------------------- */
+
+static void errors_of_the_device_are_returned(void **state)
+{
+    struct fixture *f = *state;
+    struct iovec iov = {.iov_base = (void *)"x", .iov_len = 1};
+    struct io_file *file;
+
+    /* The null device cannot be synced, the full one not written. */
+    assert_int_equal(io_file_open(f->io, "/dev/null", IO_OPEN_WRITE, &file), ERR_NONE);
+    assert_int_equal(io_file_sync(file), ERR_IO);
+    io_file_unref(file);
+    assert_int_equal(io_file_open(f->io, "/dev/full", IO_OPEN_WRITE, &file), ERR_NONE);
+    assert_int_equal(io_file_write(file, &iov, 1, 0), ERR_NO_SPACE);
+    io_file_unref(file);
+}
+
 /* ---- locks ------------------------------------------------------------------------------- */
 
 /* In another process, as a JVM does it. */
@@ -487,6 +690,10 @@ int main(void)
         TEST(a_reset_is_told_from_an_end),
         TEST(without_descriptors_an_accept_can_be_repeated),
         TEST(an_ipv4_peer_of_an_ipv6_listener_has_an_ipv4_name),
+        TEST(a_connect_goes_on_to_the_next_address),
+        TEST(closing_gives_descriptors_back),
+        TEST(what_a_running_turn_may_see_is_not_freed),
+        TEST(errors_of_the_device_are_returned),
         TEST(a_posix_lock_of_another_process_and_ours_exclude_each_other),
     };
 
