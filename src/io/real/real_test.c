@@ -227,9 +227,12 @@ static void stop_in_job(struct io_job *job)
 {
     struct pair_of_jobs *test = CONTAINER_OF(job, struct pair_of_jobs, a);
 
+    int64_t until = io_mono_ns(test->f->io) + 20 * MS;
+
     io_stop(test->f->io);
-    for (int i = 0; i < 1000; i++)
-        io_mono_ns(test->f->io);
+    /* Long enough for the loop to end before us. */
+    while (io_mono_ns(test->f->io) < until)
+        continue;
     test->f->count = 7;
 }
 
