@@ -15,7 +15,8 @@
  *
  * The lane checkpoints by itself, behind the results, because SQLite's automatic checkpoint hides
  * its errors. The first error of any kind ends the keeper. An error at COMMIT may come after the
- * bytes were written: those multis end with ERR_UNKNOWN. Nothing is tried again.
+ * bytes were written: those multis end with ERR_UNKNOWN. Nothing is tried again; the next process
+ * writes what it finds in the log once more before it believes it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,8 @@
 
 #define FORMAT_VERSION 1
 #define APPLICATION_ID 0x5374726c /* "Strl": what the file is, for file(1) and for us */
-#define CHECKPOINT_FRAMES 1000    /* 4 MiB of log */
+#define CHECKPOINT_FRAMES 256     /* 1 MiB of log */
+#define SETTLE_BYTES 65536
 
 enum statement {
     STATEMENT_BEGIN = 0,
@@ -343,7 +345,6 @@ static enum err exec(struct sqlite_keeper *k, const char *sql)
     return err_of(k, sqlite3_exec(k->db, sql, NULL, NULL, NULL));
 }
 
-/* The directory of the file is synced by the sync of SQLite's next new file, or here. */
 static enum err publish(struct sqlite_keeper *k, const char *from, const char *to)
 {
     struct io_file *f;
@@ -394,6 +395,16 @@ static enum err fill_new(struct sqlite_keeper *k)
     return err;
 }
 
+/* Closing moves the content from the log to the file, and is silent about failures. */
+static enum err close_new(struct sqlite_keeper *k)
+{
+    int code = sqlite3_close(k->db);
+
+    assert(code == SQLITE_OK);
+    k->db = NULL;
+    return sqlite_vfs_err(k->vfs);
+}
+
 static enum err create(struct sqlite_keeper *k, const char *path)
 {
     enum err err = remove_leftovers(k, path);
@@ -406,12 +417,46 @@ static enum err create(struct sqlite_keeper *k, const char *path)
     if (!err)
         err = fill_new(k);
     if (!err)
-        err = err_of(k, sqlite3_close(k->db));
-    if (!err) {
-        k->db = NULL;
+        err = close_new(k);
+    if (!err)
         err = publish(k, name, path);
-    }
     free(name);
+    return err;
+}
+
+static enum err rewrite(struct io_file *f)
+{
+    uint8_t *bytes = xmalloc(SETTLE_BYTES);
+    size_t got = SETTLE_BYTES;
+    enum err err = ERR_NONE;
+
+    for (int64_t pos = 0; !err && got == SETTLE_BYTES; pos += SETTLE_BYTES) {
+        err = io_file_read(f, bytes, SETTLE_BYTES, pos, &got);
+        struct iovec iov = {.iov_base = bytes, .iov_len = got};
+
+        if (!err && got > 0)
+            err = io_file_write(f, &iov, 1, pos);
+    }
+    free(bytes);
+    return err ? err : io_file_sync(f);
+}
+
+/*
+ * If the last process died before a sync, or behind a failed one, the page cache shows a log that
+ * is not on the device, and of the second no later sync would tell. What is to be read, and told
+ * to others, is written once more first.
+ */
+static enum err settle_log(struct sqlite_keeper *k, const char *path)
+{
+    char *name = xasprintf("%s-wal", path);
+    struct io_file *f;
+    enum err err = io_file_open(k->io, name, IO_OPEN_WRITE, &f);
+
+    free(name);
+    if (err)
+        return err == ERR_NOT_FOUND ? ERR_NONE : err;
+    err = rewrite(f);
+    io_file_unref(f);
     return err;
 }
 
@@ -508,6 +553,8 @@ static enum err open_all(struct sqlite_keeper *k, const char *path)
 
     if (err == ERR_NOT_FOUND)
         err = create(k, path);
+    if (!err)
+        err = settle_log(k, path);
     if (!err)
         err = open_db(k, path, 0);
     if (!err)

@@ -3,9 +3,13 @@
  * SQLite over io_file_*: so that the simulator's power cuts, failing disks and full disks reach
  * the keeper like everything else that is stored, and no second path to the kernel exists.
  *
- * Two things go beyond plain forwarding. A file that SQLite makes (the write-ahead log, a rollback
- * journal) is only as durable as its name, so its first sync also syncs the directory. And
- * failures stick, see sqlite_int.h: SQLite itself would try a checkpoint again, and believe it.
+ * Two things go beyond plain forwarding. A file (the write-ahead log above all) is only as durable
+ * as its name, and nobody knows whether an earlier process came to sync that, so the first sync of
+ * each open file also syncs the directory. And failures stick, see sqlite_int.h: SQLite itself
+ * would try a checkpoint again, and believe it.
+ *
+ * SQLite asks for entropy with a mutex of the whole process held. Nothing may stop there, so the
+ * bytes are drawn beforehand.
  *
  * SQLite finds file systems in one list of the process, which it guards with a mutex of its own;
  * each of ours is on it under its address as name.
@@ -21,6 +25,7 @@
 
 #define SECTOR_BYTES 4096
 #define PATH_BYTES_MAX 4096
+#define ENTROPY_BYTES 64               /* SQLite asks for 44, once a process */
 #define JULIAN_1970_MS 210866760000000 /* SQLite counts days from noon in 4714 BC */
 
 struct sqlite_vfs {
@@ -28,6 +33,7 @@ struct sqlite_vfs {
     struct io *io;
     enum err err; /* the first failure */
     bool is_dead; /* a write failed */
+    uint8_t entropy[ENTROPY_BYTES];
     char name[32];
 };
 
@@ -35,7 +41,7 @@ struct vfs_file {
     sqlite3_file file;
     struct sqlite_vfs *v;
     struct io_file *f;
-    char *new_in; /* the directory to sync; NULL: the name is durable already */
+    char *dir; /* still to be synced; NULL: the name is durable */
 };
 
 static struct sqlite_vfs *vfs_of(sqlite3_vfs *vfs)
@@ -72,7 +78,7 @@ static int file_close(sqlite3_file *file)
     struct vfs_file *vf = file_of(file);
 
     io_file_unref(vf->f);
-    free(vf->new_in);
+    free(vf->dir);
     return SQLITE_OK;
 }
 
@@ -118,10 +124,10 @@ static int file_sync(sqlite3_file *file, int flags)
         return SQLITE_IOERR_FSYNC;
     enum err err = io_file_sync(vf->f);
 
-    if (!err && vf->new_in) {
-        err = io_dir_sync(vf->v->io, vf->new_in);
-        free(vf->new_in);
-        vf->new_in = NULL;
+    if (!err && vf->dir) {
+        err = io_dir_sync(vf->v->io, vf->dir);
+        free(vf->dir);
+        vf->dir = NULL;
     }
     return answer_write(vf->v, err, SQLITE_IOERR_FSYNC);
 }
@@ -204,19 +210,17 @@ static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int 
     struct sqlite_vfs *v = vfs_of(vfs);
     struct vfs_file *vf = file_of(file);
     unsigned how = (flags & SQLITE_OPEN_READWRITE) ? IO_OPEN_WRITE : IO_OPEN_READ;
-    struct io_stat st;
 
     *vf = (struct vfs_file){.v = v};
     if (!path) /* a temporary file: they are kept in memory */
         return SQLITE_CANTOPEN;
     if (flags & SQLITE_OPEN_CREATE)
         how |= IO_OPEN_CREATE;
-    bool is_new = io_path_stat(v->io, path, &st) == ERR_NOT_FOUND;
     enum err err = io_file_open(v->io, path, how, &vf->f);
 
     if (err)
         return answer(v, err, SQLITE_CANTOPEN);
-    vf->new_in = is_new ? directory_of(path) : NULL;
+    vf->dir = directory_of(path);
     file->pMethods = &file_methods;
     if (out)
         *out = flags;
@@ -260,8 +264,10 @@ static int vfs_full_path(sqlite3_vfs *vfs, const char *path, int n, char *out)
 
 static int vfs_random(sqlite3_vfs *vfs, int n, char *out)
 {
-    io_random(vfs_of(vfs)->io, out, (size_t)n);
-    return n;
+    int given = MIN(n, ENTROPY_BYTES);
+
+    memcpy(out, vfs_of(vfs)->entropy, (size_t)given);
+    return given;
 }
 
 /* For a database that somebody else has locked, which does not happen. */
@@ -300,6 +306,7 @@ struct sqlite_vfs *sqlite_vfs_new(struct io *io)
     struct sqlite_vfs *v = xcalloc(1, sizeof(*v));
 
     v->io = io;
+    io_random(io, v->entropy, sizeof(v->entropy));
     snprintf(v->name, sizeof(v->name), "strandline-%p", (void *)v);
     v->vfs = (sqlite3_vfs){
         .iVersion = 2,
