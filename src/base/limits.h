@@ -13,6 +13,7 @@
 #define TOPIC_NAME_BYTES_MAX 249
 #define FRAME_BYTES_MAX (100 * 1024 * 1024)   /* default of socket.request.max.bytes */
 #define RESPONSE_BYTES_MAX 99000000           /* librdkafka refuses 100,000,000 and more */
+#define CONFIG_VALUE_BYTES_MAX (16 * 1024)    /* of one value that a client sets */
 #define BATCH_HEADER_BYTES 61
 #define BATCH_LENGTH_AT 8
 #define BATCH_OVERHEAD_BYTES 12               /* base offset and length */

@@ -7,7 +7,6 @@
  * before it is stored, so an operation has either all of its effect or none.
  */
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/assert.h"
 #include "config/config_int.h"
 
@@ -21,51 +20,49 @@ static bool list_has(struct str list, struct str word)
     return false;
 }
 
-/* Adds to `out` the items of `from` that are not in `except`, each once. */
-static void add_items(struct arena *a, struct str *out, struct str from, struct str except)
+/* Adds to `out`, which has room, the items of `from` that are not in `except`, each once. */
+static void add_items(char *out, int32_t *n, struct str from, struct str except)
 {
     struct str item;
 
-    while (config_list_next(&from, &item))
-        if (!list_has(*out, item) && !list_has(except, item))
-            *out =
-                arena_printf(a, "%.*s%s%.*s", STR_ARG(*out), out->n > 0 ? "," : "", STR_ARG(item));
-}
-
-static struct str merge(struct arena *a, enum config_op op, struct str old, struct str items)
-{
-    struct str out = STR_LIT("");
-
-    if (op == CONFIG_OP_SUBTRACT) {
-        add_items(a, &out, old, items);
-    } else {
-        add_items(a, &out, old, STR_LIT(""));
-        add_items(a, &out, items, STR_LIT(""));
+    while (config_list_next(&from, &item)) {
+        if (list_has((struct str){out, *n}, item) || list_has(except, item))
+            continue;
+        if (*n > 0)
+            out[(*n)++] = ',';
+        memcpy(out + *n, item.p, (size_t)item.n);
+        *n += item.n;
     }
-    return out;
 }
 
 static enum err store(struct config_overrides *o, enum config_key key, struct str value,
                       char **message)
 {
-    enum err err = config__check(key, value, NULL, message);
+    enum err err = config__check_client(key, value, message);
 
     if (!err)
         config_overrides_put(o, str_of(config_name(key)), config__trim(value));
     return err;
 }
 
-static enum err merge_and_store(struct config_overrides *o, enum config_op op, enum config_key key,
-                                struct str items, char **message)
+static enum err merge(struct config_overrides *o, enum config_op op, enum config_key key,
+                      struct str items, char **message)
 {
-    const char *old = config_overrides_get(o, str_of(config_name(key)));
-    struct arena a;
-    enum err err;
+    const char *override = config_overrides_get(o, str_of(config_name(key)));
+    struct str old = str_of(override ? override : config__defs[key].initial);
+    bool is_subtract = op == CONFIG_OP_SUBTRACT;
+    enum err err = config__check_size(key, items, message);
+    char *list;
+    int32_t n = 0;
 
-    arena_init(&a, 0);
-    old = old ? old : config__defs[key].initial;
-    err = store(o, key, merge(&a, op, str_of(old), items), message);
-    arena_fini(&a);
+    if (err)
+        return err;
+    list = xmalloc((size_t)MAX(old.n, 0) + (size_t)items.n + 2);
+    add_items(list, &n, old, is_subtract ? items : STR_LIT(""));
+    if (!is_subtract)
+        add_items(list, &n, items, STR_LIT(""));
+    err = store(o, key, (struct str){list, n}, message);
+    free(list);
     return err;
 }
 
@@ -88,7 +85,7 @@ static enum err alter(struct config_overrides *o, enum config_op op, enum config
         *message = xasprintf("%s is not a list: it can be set or deleted, nothing else", name);
         return ERR_INVALID_CONFIG;
     }
-    return merge_and_store(o, op, key, value, message);
+    return merge(o, op, key, value, message);
 }
 
 static bool is_known_op(enum config_op op, char **message)

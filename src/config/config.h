@@ -199,7 +199,8 @@ struct topic_config {
     int64_t segment_jitter_ms;
     int32_t segment_index_bytes; /* of each index file */
     int32_t index_interval_bytes;
-    int32_t max_message_bytes; /* of a batch with its 12 bytes of overhead */
+    int32_t max_message_bytes;              /* of a batch with its 12 bytes of overhead */
+    int32_t max_decompressed_message_bytes; /* of the records of a compressed batch */
     int32_t min_insync_replicas;
     bool unclean_leader_election;
     enum topic_compression compression;

@@ -66,6 +66,9 @@ struct str config__trim(struct str s);
 /* Whether `text` is a value of the key; *out may be NULL. ERR_INVALID_CONFIG with a message. */
 must_use enum err config__check(enum config_key key, struct str text, struct config_number *out,
                                 char **message);
+/* The same for a value that comes from a client, which is also bounded in size. */
+must_use enum err config__check_size(enum config_key key, struct str text, char **message);
+must_use enum err config__check_client(enum config_key key, struct str text, char **message);
 /* The number of a text that was checked before; 0 for NULL. */
 struct config_number config__number(enum config_key key, const char *text);
 /* Sets *message for a name that does not exist among the keys of topics or of brokers. */

@@ -8,6 +8,7 @@
  */
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/limits.h"
 #include "config/config_int.h"
 
 #define NAME_BYTES_MAX 100
@@ -279,6 +280,22 @@ enum err config__check(enum config_key key, struct str text, struct config_numbe
     if (out)
         *out = number;
     return ERR_NONE;
+}
+
+enum err config__check_size(enum config_key key, struct str text, char **message)
+{
+    if (text.n <= CONFIG_VALUE_BYTES_MAX)
+        return ERR_NONE;
+    *message = xasprintf("%s has more than %d bytes; shorten it", config_name(key),
+                         CONFIG_VALUE_BYTES_MAX);
+    return ERR_INVALID_CONFIG;
+}
+
+enum err config__check_client(enum config_key key, struct str text, char **message)
+{
+    enum err err = config__check_size(key, text, message);
+
+    return err ? err : config__check(key, text, NULL, message);
 }
 
 struct config_number config__number(enum config_key key, const char *text)

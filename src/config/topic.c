@@ -115,6 +115,7 @@ void topic_config_resolve(const struct config *c, const struct config_overrides 
         .segment_index_bytes = i32_of(v, CONFIG_TOPIC_SEGMENT_INDEX_BYTES),
         .index_interval_bytes = i32_of(v, CONFIG_TOPIC_INDEX_INTERVAL_BYTES),
         .max_message_bytes = i32_of(v, CONFIG_TOPIC_MAX_MESSAGE_BYTES),
+        .max_decompressed_message_bytes = i32_of(v, CONFIG_TOPIC_MAX_DECOMPRESSED_MESSAGE_BYTES),
         .min_insync_replicas = i32_of(v, CONFIG_TOPIC_MIN_INSYNC_REPLICAS),
         .unclean_leader_election = bool_of(v, CONFIG_TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE),
         .compression = compression_of(v),
@@ -143,7 +144,7 @@ enum err topic_config_check(struct str name, struct str value, char **message)
     *message = NULL;
     if (key == CONFIG_NONE || config__defs[key].honour == CONFIG_HONOUR_GONE)
         return config__unknown(name, true, message);
-    return config__check(key, value, NULL, message);
+    return config__check_client(key, value, message);
 }
 
 enum err topic_config_check_all(const struct config *c, const struct config_overrides *o,

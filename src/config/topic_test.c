@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "config/config_int.h"
 
 struct fixture {
@@ -75,6 +76,7 @@ static void without_overrides_the_defaults_hold(void **state)
     assert_int_equal(t.segment_index_bytes, 10485760);
     assert_int_equal(t.index_interval_bytes, 4096);
     assert_int_equal(t.max_message_bytes, 1048588);
+    assert_int_equal(t.max_decompressed_message_bytes, 512 << 20);
     assert_int_equal(t.min_insync_replicas, 1);
     assert_false(t.unclean_leader_election);
     assert_int_equal(t.compression, TOPIC_COMPRESSION_PRODUCER);
@@ -266,9 +268,28 @@ static void append_and_subtract_treat_lists_as_sets(void **state)
     check_override(f, "cleanup.policy", "delete");
     assert_int_equal(alter(f, CONFIG_OP_APPEND, "cleanup.policy", "compact"), ERR_INVALID_CONFIG);
     check_override(f, "cleanup.policy", "delete");
+    assert_int_equal(alter(f, CONFIG_OP_SUBTRACT, "cleanup.policy", "compact"), ERR_NONE);
+    check_override(f, "cleanup.policy", "delete");
     assert_int_equal(alter(f, CONFIG_OP_SUBTRACT, "cleanup.policy", "delete"), ERR_NONE);
     check_override(f, "cleanup.policy", "");
     assert_int_equal(alter(f, CONFIG_OP_APPEND, "retention.ms", "1"), ERR_INVALID_CONFIG);
+}
+
+static void a_value_of_a_client_has_a_bounded_size(void **state)
+{
+    struct fixture *f = *state;
+    const char *name = "leader.replication.throttled.replicas";
+    char value[CONFIG_VALUE_BYTES_MAX + 2] = {0};
+
+    memset(value, 'a', CONFIG_VALUE_BYTES_MAX);
+    assert_int_equal(alter(f, CONFIG_OP_SET, name, value), ERR_NONE);
+    assert_int_equal(alter(f, CONFIG_OP_APPEND, name, "b"), ERR_INVALID_CONFIG);
+    check_override(f, name, value);
+    value[CONFIG_VALUE_BYTES_MAX] = 'a';
+    assert_int_equal(alter(f, CONFIG_OP_SET, name, value), ERR_INVALID_CONFIG);
+    assert_int_equal(alter(f, CONFIG_OP_SUBTRACT, name, value), ERR_INVALID_CONFIG);
+    check(name, value,
+          "leader.replication.throttled.replicas has more than 16384 bytes; shorten it");
 }
 
 static void what_is_unknown_can_still_be_deleted(void **state)
@@ -448,6 +469,7 @@ int main(void)
         TEST(rules_between_values_are_checked),
         TEST(set_and_delete_change_one_override),
         TEST(append_and_subtract_treat_lists_as_sets),
+        TEST(a_value_of_a_client_has_a_bounded_size),
         TEST(what_is_unknown_can_still_be_deleted),
         TEST(brokers_change_dynamic_keys_only),
         TEST(a_topic_is_described_with_sources_and_synonyms),
