@@ -7,34 +7,44 @@
 
 #include "io/real/real_int.h"
 
+static const struct {
+    int number;
+    enum err err;
+} rows[] = {
+    {EAGAIN, ERR_AGAIN},
+    /* Names. */
+    {ENOENT, ERR_NOT_FOUND},
+    {ENOTDIR, ERR_NOT_FOUND},
+    {EEXIST, ERR_EXISTS},
+    {ENOTEMPTY, ERR_NOT_EMPTY},
+    {EACCES, ERR_ACCESS},
+    {EPERM, ERR_ACCESS},
+    {EROFS, ERR_ACCESS},
+    /* Resources. */
+    {ENOSPC, ERR_NO_SPACE},
+    {EDQUOT, ERR_NO_SPACE},
+    {EMFILE, ERR_LIMIT},
+    {ENFILE, ERR_LIMIT},
+    {ENOBUFS, ERR_LIMIT},
+    {ENOMEM, ERR_LIMIT},
+    {EOPNOTSUPP, ERR_UNSUPPORTED},
+    {ENOSYS, ERR_UNSUPPORTED},
+    /* Peers and addresses. */
+    {EADDRINUSE, ERR_ADDR_IN_USE},
+    {EADDRNOTAVAIL, ERR_NOT_FOUND},
+    {EAFNOSUPPORT, ERR_NOT_FOUND},
+    {ECONNRESET, ERR_RESET},
+    {EPIPE, ERR_RESET},
+    {ECONNREFUSED, ERR_REFUSED},
+    {EHOSTUNREACH, ERR_REFUSED},
+    {ENETUNREACH, ERR_REFUSED},
+    {ETIMEDOUT, ERR_TIMEOUT},
+};
+
 enum err err_of_errno(int number)
 {
-    switch (number) {
-    case EAGAIN: return ERR_AGAIN;
-    case ENOENT: return ERR_NOT_FOUND;
-    case ENOTDIR: return ERR_NOT_FOUND;
-    case EEXIST: return ERR_EXISTS;
-    case ENOTEMPTY: return ERR_NOT_EMPTY;
-    case EACCES: return ERR_ACCESS;
-    case EPERM: return ERR_ACCESS;
-    case EROFS: return ERR_ACCESS;
-    case ENOSPC: return ERR_NO_SPACE;
-    case EDQUOT: return ERR_NO_SPACE;
-    case EMFILE: return ERR_LIMIT;
-    case ENFILE: return ERR_LIMIT;
-    case ENOBUFS: return ERR_LIMIT;
-    case ENOMEM: return ERR_LIMIT;
-    case EADDRINUSE: return ERR_ADDR_IN_USE;
-    case EADDRNOTAVAIL: return ERR_NOT_FOUND;
-    case EAFNOSUPPORT: return ERR_NOT_FOUND;
-    case ECONNRESET: return ERR_RESET;
-    case EPIPE: return ERR_RESET;
-    case ECONNREFUSED: return ERR_REFUSED;
-    case EHOSTUNREACH: return ERR_REFUSED;
-    case ENETUNREACH: return ERR_REFUSED;
-    case ETIMEDOUT: return ERR_TIMEOUT;
-    case EOPNOTSUPP: return ERR_UNSUPPORTED;
-    case ENOSYS: return ERR_UNSUPPORTED;
-    default: return ERR_IO;
-    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].number == number)
+            return rows[i].err;
+    return ERR_IO;
 }

@@ -197,7 +197,7 @@ static struct io_retired *take_retired(struct io_loop *loop)
     return r;
 }
 
-/* At the beginning of a turn, when our own callbacks hold nothing. */
+/* Before the first callback of a turn, when we hold nothing ourselves. */
 static void free_retired(struct io_loop *loop)
 {
     while (loop->retired && oldest_may_go(loop)) {
@@ -219,8 +219,11 @@ static bool has_work(struct io_loop *loop)
 static int64_t idle_ns(const struct io_loop *loop)
 {
     const struct heap_node *timer = heap_min(&loop->timers);
-    int64_t wait = timer ? MAX(timer->key - clock_mono_ns(), 0) : -1;
+    int64_t now = clock_mono_ns();
+    int64_t wait = -1;
 
+    if (timer)
+        wait = timer->key > now ? timer->key - now : 0;
     /* Others are in a turn, which is short. They do not know that we wait for its end. */
     if (loop->retired && (wait < 0 || wait > RETIRE_POLL_NS))
         wait = RETIRE_POLL_NS;
@@ -260,12 +263,13 @@ static void take_turn(struct io_loop *loop)
     int n = wait_for_events(loop, events);
 
     read_clocks(loop);
-    free_retired(loop);
     for (int i = 0; i < n; i++) {
         struct source *source = events[i].data.ptr;
 
         source->on_event(source, events[i].events);
     }
+    /* From here on users run, and may free what an event above points at. */
+    free_retired(loop);
     expire_timers(loop);
     call_back_ready(loop);
     run_messages(loop);

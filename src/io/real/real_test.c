@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -643,6 +644,81 @@ static void errors_of_the_device_are_returned(void **state)
     io_file_unref(file);
 }
 
+struct cached_test {
+    struct fixture *f;
+    struct io_file *file;
+    int fd; /* the same file */
+};
+
+/* Bytes just written are in the page cache, so only a file system that cannot say may refuse. */
+static void start_cached(void *ctx)
+{
+    struct cached_test *test = ctx;
+    char got[8];
+    struct iovec iov = {.iov_base = got, .iov_len = sizeof(got)};
+    bool can_say = preadv2(test->fd, &iov, 1, 0, RWF_NOWAIT) >= 0;
+    size_t n;
+    enum err err = io_read_cached(test->file, got, sizeof(got), 1, &n);
+
+    assert_int_equal(err, can_say ? ERR_NONE : ERR_AGAIN);
+    assert_int_equal(n, can_say ? 5 : 0);
+    io_stop(test->f->io);
+}
+
+static void fresh_bytes_are_read_on_the_loop(void **state)
+{
+    struct cached_test test = {.f = *state};
+    char path[] = "/tmp/io-cached-XXXXXX";
+
+    test.fd = mkstemp(path);
+    assert_int_equal(write(test.fd, "abcdef", 6), 6);
+    assert_int_equal(io_file_open(test.f->io, path, IO_OPEN_READ, &test.file), ERR_NONE);
+    run(test.f, start_cached, &test);
+    io_file_unref(test.file);
+    close(test.fd);
+    unlink(path);
+}
+
+/* ---- timers at the edges ------------------------------------------------------------------ */
+
+struct edge_timers {
+    struct fixture *f;
+    struct io_timer first;
+    struct io_timer last;
+};
+
+static void first_fired(struct io_op *op)
+{
+    struct edge_timers *test = CONTAINER_OF(op, struct edge_timers, first.op);
+
+    assert_int_equal(op->err, ERR_NONE);
+    assert_true(io_op_is_pending(&test->last.op));
+    io_stop(test->f->io);
+}
+
+static void last_fired(struct io_op *op)
+{
+    (void)op;
+    fail();
+}
+
+static void start_edge_timers(void *ctx)
+{
+    struct edge_timers *test = ctx;
+
+    test->first.op.done = first_fired;
+    test->last.op.done = last_fired;
+    io_timer_set(test->f->loop, &test->last, INT64_MAX);
+    io_timer_set(test->f->loop, &test->first, INT64_MIN);
+}
+
+static void any_deadline_is_allowed(void **state)
+{
+    struct edge_timers test = {.f = *state};
+
+    run(test.f, start_edge_timers, &test);
+}
+
 /* ---- locks ------------------------------------------------------------------------------- */
 
 /* In another process, as a JVM does it. */
@@ -697,6 +773,8 @@ int main(void)
         TEST(closing_gives_descriptors_back),
         TEST(what_a_running_turn_may_see_is_not_freed),
         TEST(errors_of_the_device_are_returned),
+        TEST(fresh_bytes_are_read_on_the_loop),
+        TEST(any_deadline_is_allowed),
         TEST(a_posix_lock_of_another_process_and_ours_exclude_each_other),
     };
 
