@@ -187,7 +187,7 @@ static void waiting_recv_done(struct io_op *op)
     io_stop(p->f->io);
 }
 
-static void any_send_done(struct io_op *op)
+static void done_without_error(struct io_op *op)
 {
     assert_int_equal(op->err, ERR_NONE);
 }
@@ -195,7 +195,7 @@ static void any_send_done(struct io_op *op)
 static void start_waiting_recv(struct pair *p)
 {
     p->recv.op.done = waiting_recv_done;
-    p->send.op.done = any_send_done;
+    p->send.op.done = done_without_error;
     pair_recv(p, p->server, p->got, 6);
     p->send.iov[0] = (struct iovec){.iov_base = (void *)"ab", .iov_len = 2};
     p->send.iov[1] = (struct iovec){.iov_base = (void *)"", .iov_len = 0};
@@ -446,7 +446,7 @@ static void cancelled_recv_done(struct io_op *op)
 static void start_cancelled_recv(struct pair *p)
 {
     p->recv.op.done = cancelled_recv_done;
-    p->send.op.done = any_send_done;
+    p->send.op.done = done_without_error;
     pair_recv(p, p->server, p->got, 16);
     p->in_call = true;
     io_cancel(&p->recv.op);
@@ -459,6 +459,66 @@ static void a_connection_survives_a_cancelled_recv(void **state)
     struct pair p = {.f = *state, .got = got};
 
     run_pair(&p, start_cancelled_recv);
+}
+
+static void cancelled_send_done(struct io_op *op)
+{
+    struct pair *p = CONTAINER_OF(op, struct pair, send.op);
+
+    assert_false(p->in_call);
+    assert_int_equal(op->err, ERR_CANCELLED);
+    assert_int_equal(p->f->count++, 0);
+    io_conn_close(p->client);
+    io_timer_set(p->f->loop, &p->timer, 0);
+}
+
+static void cancelled_send_over(struct io_op *op)
+{
+    io_stop(CONTAINER_OF(op, struct pair, timer.op)->f->io);
+}
+
+static void start_cancelled_send(struct pair *p)
+{
+    p->send.op.done = cancelled_send_done;
+    p->timer.op.done = cancelled_send_over;
+    pair_send(p, p->client, p->sent, BIG_BYTES);
+    p->in_call = true;
+    io_cancel(&p->send.op);
+    p->in_call = false;
+}
+
+static void a_send_that_waits_can_be_cancelled(void **state)
+{
+    struct pair p = {.f = *state, .sent = xcalloc(1, BIG_BYTES)};
+
+    run_pair(&p, start_cancelled_send);
+    free(p.sent);
+    assert_int_equal(p.f->count, 1);
+}
+
+static void never_called(struct io_op *op)
+{
+    (void)op;
+    fail();
+}
+
+static void stop_with_pending(struct pair *p)
+{
+    p->recv.op.done = never_called;
+    p->timer.op.done = never_called;
+    io_timer_set(p->f->loop, &p->timer, io_loop_mono_ns(p->f->loop) + 1000000 * MS);
+    pair_recv(p, p->server, p->got, 16);
+    p->accept.op.done = never_called;
+    io_accept(p->f->loop, p->listener, &p->accept);
+    io_stop(p->f->io);
+}
+
+static void stopping_drops_what_is_pending(void **state)
+{
+    uint8_t got[16];
+    struct pair p = {.f = *state, .got = got};
+
+    run_pair(&p, stop_with_pending);
 }
 
 /* ---- network: connecting and listening that fails ---------------------------------------- */
@@ -592,6 +652,44 @@ static void a_port_in_use_is_an_error(void **state)
     assert_int_equal(io_listen(f->io, "no-such-host.invalid", 0, 16, &second), ERR_NOT_FOUND);
 }
 
+static void accepted_after_all(struct io_op *op)
+{
+    struct pair *p = CONTAINER_OF(op, struct pair, accept.op);
+
+    assert_false(p->in_call);
+    if (p->f->count++ == 0) {
+        assert_int_equal(op->err, ERR_CANCELLED);
+        assert_null(p->accept.conn);
+        io_accept(p->f->loop, p->listener, &p->accept);
+        io_connect(p->f->loop, "127.0.0.1", io_listener_port(p->listener), &p->connect);
+        return;
+    }
+    assert_int_equal(op->err, ERR_NONE);
+    assert_non_null(p->accept.conn);
+    io_stop(p->f->io);
+}
+
+static void start_cancelled_accept(void *ctx)
+{
+    struct pair *p = ctx;
+
+    assert_int_equal(io_listen(p->f->io, "127.0.0.1", 0, 16, &p->listener), ERR_NONE);
+    p->accept.op.done = accepted_after_all;
+    p->connect.op.done = done_without_error;
+    p->in_call = true;
+    io_accept(p->f->loop, p->listener, &p->accept);
+    io_cancel(&p->accept.op);
+    p->in_call = false;
+}
+
+static void a_listener_survives_a_cancelled_accept(void **state)
+{
+    struct pair p = {.f = *state};
+
+    run(p.f, start_cancelled_accept, &p);
+    assert_int_equal(p.f->count, 2);
+}
+
 #define ACCEPTERS 2
 
 /* Two loops accept from one listener; closing it ends both. */
@@ -673,11 +771,14 @@ int conformance_net(void)
         TEST(closing_cancels_what_is_pending_once),
         TEST(closing_cancels_also_what_was_about_to_complete),
         TEST(a_connection_survives_a_cancelled_recv),
+        TEST(a_send_that_waits_can_be_cancelled),
+        TEST(stopping_drops_what_is_pending),
         TEST(connecting_to_nobody_is_refused),
         TEST(an_unknown_name_is_not_found),
         TEST(a_connect_to_a_name_can_be_cancelled),
         TEST(a_connect_to_an_address_can_be_cancelled),
         TEST(a_port_in_use_is_an_error),
+        TEST(a_listener_survives_a_cancelled_accept),
         TEST(closing_a_listener_cancels_accepts_on_every_loop),
     };
 
