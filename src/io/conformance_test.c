@@ -234,6 +234,8 @@ static void start_cancelled_timers(void *ctx)
     test->submitting = true;
     for (int i = 0; i < TIMERS; i++)
         set_timer(test, i, (i + 1) * MS);
+    /* Due at once, so that cancelling and expiring meet. */
+    set_timer(test, 3, 0);
     io_cancel(&test->row[3].t.op);
     io_cancel(&test->row[3].t.op);
     assert_true(io_op_is_pending(&test->row[3].t.op));
