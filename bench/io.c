@@ -345,7 +345,11 @@ static double bare_eventfd(void)
     int a = eventfd(0, 0);
     int b = eventfd(0, 0);
 
-    return bare_rounds((struct bare){a, b, 8}, (struct bare){b, a, 8});
+    double seconds = bare_rounds((struct bare){a, b, 8}, (struct bare){b, a, 8});
+
+    close(a);
+    close(b);
+    return seconds;
 }
 
 static double bare_tcp(void)
@@ -354,6 +358,7 @@ static double bare_tcp(void)
     socklen_t size = sizeof(sa);
     int listener = socket(AF_INET, SOCK_STREAM, 0);
     int client = socket(AF_INET, SOCK_STREAM, 0);
+    double seconds;
     int on = 1;
     int server;
 
@@ -364,27 +369,37 @@ static double bare_tcp(void)
     server = accept(listener, NULL, NULL);
     setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    return bare_rounds((struct bare){client, client, 64}, (struct bare){server, server, 64});
+    seconds = bare_rounds((struct bare){client, client, 64}, (struct bare){server, server, 64});
+    close(listener);
+    close(client);
+    close(server);
+    return seconds;
 }
 
 /* ---- report ---------------------------------------------------------------------------------- */
 
-static void report(const char *what, double ours, const char *least, double bare)
+#define REPEATS 5
+
+/* The best of several, taken in turns: other work on the machine only ever makes a run slower. */
+static void compare(const char *what, double (*ours)(void), const char *least, double (*bare)(void))
 {
-    printf("%-28s %7.2f us a round   %-24s %7.2f us   ratio %.2f\n", what, ours / ROUNDS * 1e6,
-           least, bare / ROUNDS * 1e6, ours / bare);
+    double a = ours();
+    double b = bare();
+
+    for (int i = 1; i < REPEATS; i++) {
+        a = MIN(a, ours());
+        b = MIN(b, bare());
+    }
+    printf("%-28s %7.2f us a round   %-24s %7.2f us   ratio %.2f\n", what, a / ROUNDS * 1e6, least,
+           b / ROUNDS * 1e6, a / b);
 }
 
 int main(void)
 {
-    double event = bare_eventfd();
-    double tcp = bare_tcp();
-    double posts = flood();
-
-    report("loop to loop and back", loop_hops(), "two eventfds", event);
-    report("loop to lane and back", lane_hops(), "two eventfds", event);
-    report("64 bytes over loopback", tcp_rounds(), "blocking read and write", tcp);
-    printf("%-28s %7.2f M/s with %d under way\n", "posts between two loops", FLOOD / posts / 1e6,
+    compare("loop to loop and back", loop_hops, "two eventfds", bare_eventfd);
+    compare("loop to lane and back", lane_hops, "two eventfds", bare_eventfd);
+    compare("64 bytes over loopback", tcp_rounds, "blocking read and write", bare_tcp);
+    printf("%-28s %7.2f M/s with %d under way\n", "posts between two loops", FLOOD / flood() / 1e6,
            FLOOD_MESSAGES);
     return 0;
 }
