@@ -410,7 +410,9 @@ static void run_change(struct journal *j, struct journal_op *op)
         err = op->apply(op, j->io);
     if (err == ERR_NO_SPACE && (op->kind == JOURNAL_ROLL || op->kind == JOURNAL_EPOCH))
         op->log->refusing = true;
-    else if (err && err != ERR_FAILED_DIR && !(err == ERR_NO_SPACE && op->kind == JOURNAL_LOG_START))
+    else if (err == ERR_NO_SPACE && op->kind == JOURNAL_LOG_START)
+        trace_warn("journal.no_space", "dir=%s", j->path);
+    else if (err && err != ERR_FAILED_DIR)
         journal_fail(j, err);
     complete(j, op, err);
     post_completions(j);

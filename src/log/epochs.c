@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The leader epochs of one log (KIP-101, KIP-279, KIP-320): for each epoch the first offset that was
- * written under it. Replicas compare these histories to find where their logs part, so the history
- * is data and not a cache: an epoch that was lost cannot be found again if nothing was written under
- * it.
+ * The leader epochs of one log (KIP-101, KIP-279, KIP-320): for each epoch the first offset that
+ * was written under it. Replicas compare these histories to find where their logs part, so the
+ * history is data and not a cache: an epoch that was lost cannot be found again if nothing was
+ * written under it.
  *
  * Entries ascend strictly in both fields. The file may hold more than the log does (it is replaced
  * before the batches of a new epoch are acknowledged, and trimmed afterwards), never less; loading

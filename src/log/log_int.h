@@ -78,10 +78,9 @@ struct append_op {
 
 enum log_state {
     LOG_STATE_OPEN = 0,
-    LOG_STATE_TAKING_BACK = 1, /* out of space: until the cut has gone through the journal */
-    LOG_STATE_TRUNCATING = 2,
-    LOG_STATE_ENDING = 3, /* close or delete */
-    LOG_STATE_FAILED = 4,
+    LOG_STATE_TRUNCATING = 1,
+    LOG_STATE_ENDING = 2, /* close or delete */
+    LOG_STATE_FAILED = 3,
 };
 
 /* A segment that is closed and not yet covered by the recovery point. */
@@ -107,16 +106,20 @@ struct log {
 
     struct journal_log lane; /* the journal's part */
     struct log_view *view;
-    struct view_record record; /* what was published last, or is about to be */
+    struct view_record record; /* what was published last, or is about to be; list NULL: make one */
+    int64_t told_ack;          /* what `advanced` was called for last */
+    bool is_taking_back;       /* out of space: until the cut has gone through the journal */
+    int64_t unflushed_messages; /* since the last append that asked for a sync */
     struct epochs epochs;
+    bool epochs_dirty; /* the file is to be written before the next batch */
     struct producers producers;
     struct segment_span *segments; /* the last one is active */
     size_t segment_count;
     size_t segment_cap;
+    size_t acked_segments;          /* those that exist on disk: the view's */
     struct segment_tail tail;       /* of the active segment, with all that was assigned */
     int64_t segment_opened_ms;
     int64_t roll_jitter_ms;
-    size_t acked_segments;          /* segments of which the view knows */
     int64_t inflight;               /* operations in the journal */
     struct append_op *free_appends;
 
@@ -125,7 +128,7 @@ struct log {
     struct unsaved_segment *unsaved;
     size_t unsaved_count;
     size_t unsaved_cap;
-    bool is_saving;
+    int saves;      /* requests to the checkpoint lane that are not answered */
     struct log_card *card; /* the directory's record of this log; owned */
 
     /* A request that waits until nothing is in flight. */
@@ -133,9 +136,18 @@ struct log {
     void (*request_done)(void *ctx, enum err err);
     void *request_ctx;
     int64_t request_offset;
+    enum err request_err;
 };
 
-struct journal *log_journal(struct log_dir *dir);
+struct save;
+enum save_kind {
+    SAVE_REGISTER = 0,
+    SAVE_POINT = 1,  /* a recovery point, or nothing when segment_count is 0 */
+    SAVE_LOWER = 2,  /* the recovery point goes back, before a truncation */
+    SAVE_START = 3,  /* the log start has moved */
+    SAVE_LEAVE = 4,  /* the log is closed: `offset` is its recovery point, -1 unclean */
+    SAVE_FORGET = 5, /* the log is deleted */
+};
 
 /* A batch's effect on its producer; `marker` is filled from the control record. ERR_INVALID_RECORD,
  * ERR_CORRUPT_MESSAGE: a control batch that is none. */
@@ -144,29 +156,36 @@ must_use enum err producer_event_of(struct bytes batch, const struct batch_heade
 
 /* Submits; `finish` runs on the owner's loop. */
 void log_submit(struct log *log, struct log_op *op);
-/* Publishes the record; tells the owner when the acknowledgeable offset has moved. */
+/* Publishes the record. */
 void log_publish(struct log *log);
-/* Runs what waits for idleness, if the log is idle. */
+/* Runs the request that waits for idleness, if the log is idle; the log may be gone afterwards. */
 void log_run_idle(struct log *log);
-/* The first error of the directory, or damage: nothing is accepted any more. */
+/* Makes the one request that wants the files for itself; fn runs later, when the log is idle. */
+void log_when_idle(struct log *log, void (*fn)(struct log *log),
+                   void (*done)(void *ctx, enum err err), void *ctx);
+/* The first error of the directory: nothing is accepted any more. */
 void log_fail(struct log *log, enum err err);
 /* Frees everything; nothing may be in flight. */
 void log_free(struct log *log);
 /* Replaces leader-epoch-checkpoint with the present epochs, behind what was submitted. */
 void log_submit_epochs(struct log *log);
-/* Takes back what the disk had no room for (append.c). */
-void log_take_back(struct log *log);
-void append_op_free(struct append_op *a);
-/* A new active segment with this base (append.c). */
-void log_roll(struct log *log, int64_t base_offset, int64_t now_ms);
 void log_push_segment(struct log *log, struct segment *s);
 /* Drops the owner's spans from `from` on. */
 void log_drop_segments(struct log *log, size_t from);
-/* The durable part of the producers becomes the Kafka snapshot of a closed segment. */
+/* Remembers a closed segment, with the durable producers as its Kafka snapshot. */
 void log_add_unsaved(struct log *log, struct segment *s, int64_t next_base);
 void unsaved_free(struct unsaved_segment *u);
+/* A request to the checkpoint lane; log->saves counts it until log_save_answered. */
+struct save *log_new_save(struct log *log, enum save_kind kind, void (*done)(struct save *s));
+void log_save_answered(struct save *s);
 
-/* ---- recover.c: what a load finds --------------------------------------------------------- */
+/* append.c: takes back what the disk had no room for; a new active segment. */
+void log_take_back(struct log *log);
+void log_roll(struct log *log, int64_t base_offset, int64_t now_ms);
+/* Offsets of the last stable record, after the high watermark or the producers have changed. */
+void log_update_stable(struct log *log);
+
+/* ---- What a load finds --------------------------------------------------------------------- */
 
 struct log_loaded {
     struct io *io;
@@ -192,40 +211,83 @@ struct log_loaded {
     bool is_new; /* made, not loaded */
 };
 
-/* What a scan of batches finds and builds. */
+/* ---- scan.c ------------------------------------------------------------------------------ */
+
+/* Where the first batch that does not end below an offset starts, and what is known up to it. */
+struct restored {
+    struct segment_tail tail;
+    int64_t next_offset;
+    bool has_gap; /* the offset index lacks entries: better built again */
+};
+
+/* The index files are cut to what the tail says. Blocking. */
+must_use enum err tail_restore(struct segment *s, int64_t offset, struct restored *out);
+/* A closed segment's indexes at a glance: their sizes and last entries; fills the span's counts.
+ * False: they have to be built again. Blocking. */
+bool index_looks_whole(struct segment *s, int64_t log_size, struct segment_span *span);
+/* Index files as long as the tail says. Blocking. */
+must_use enum err segment_cut_indexes(struct segment *s, const struct segment_tail *t);
+
+/* What a scan of batches needs, finds and builds. */
 struct scan {
     struct io *io;
-    struct io_job *job;      /* progress; may be NULL */
+    struct io_job *job; /* progress; may be NULL */
     int32_t index_interval_bytes;
-    int64_t verify_from;     /* checksums are checked from this position on */
-    int64_t replay_from;     /* producers and epochs learn from this offset on */
+    int64_t verify_from; /* batches from this offset on must have a good checksum */
+    int64_t replay_from; /* producers learn from this offset on */
     struct epochs *epochs;
+    bool epochs_changed;
     struct producers *producers;
     struct segment *segment;
     struct segment_tail tail; /* in: where to start; out: where the good batches end */
     int64_t next_offset;      /* in and out */
-    int64_t bytes_scanned;
-    bool found_bad;           /* the batch at tail.size is bad or cut */
-    bool writes_indexes;
+    int64_t bytes_scanned;    /* added to */
+    bool found_bad;           /* what lies at the tail's end is no good batch */
 };
 
-/* Reads batches from scan->tail.size to the end of the file. Blocking. */
+/* Reads batches from the tail to the end of the file, or to the first that is bad. Blocking. */
 must_use enum err scan_segment(struct scan *scan, const char *dir);
 
-/* Truncates a log's files to `offset` and reloads its end, producers and epochs: the lane's part of
- * log_truncate. Blocking. */
+/* ---- recover.c, leftovers.c ---------------------------------------------------------------- */
+
+/* Finishes or undoes what a crash interrupted in a partition directory: .deleted, .cleaned, .swap
+ * and index files without a log. Blocking. */
+must_use enum err leftovers_clear(struct io *io, const char *dir);
+
+/* ---- reload.c ------------------------------------------------------------------------------ */
+
+/*
+ * Producers as of `upto`: the newest good snapshot at or below it, and the batches from there on.
+ * *own_file is the offset of the file of ours that was used, or -1. Blocking.
+ */
+struct replay {
+    struct io *io;
+    const char *path;
+    const struct segment_span *segments; /* with sizes that cover `upto` */
+    size_t segment_count;
+    int64_t upto;
+    struct producers *producers; /* out */
+    int64_t own_file;            /* out */
+};
+
+must_use enum err producers_reload(struct replay *r);
+/* Removes snapshots of both kinds above `offset`. Blocking. */
+must_use enum err snapshots_remove_above(struct io *io, const char *path, int64_t offset);
+must_use enum err epochs_write(struct io *io, const char *path, const struct epochs *e);
+must_use enum err epochs_read(struct io *io, const char *path, struct epochs *e);
+
+/* Cuts a log's files at an offset, reloads its end: the lane's part of log_truncate. Blocking. */
 struct reload {
     struct io *io;
     const char *path;
     int64_t offset;
-    int32_t index_interval_bytes;
-    int64_t log_start;
-    struct segment_span *segments; /* in: the log's; owned by the caller */
-    size_t segment_count;          /* out: those that are left */
-    struct segment_tail tail;      /* out */
-    int64_t end;                   /* out: <= offset */
-    struct epochs epochs;          /* in and out; owned by the caller */
-    struct producers producers;    /* out */
+    struct segment_span *segments; /* in: the log's, a copy; out: those that are left. Owned */
+    size_t segment_count;
+    struct segment_tail tail; /* out: of the last one */
+    int64_t end;              /* out: <= offset */
+    struct epochs epochs;     /* in and out; owned */
+    struct producers producers; /* out; owned */
+    int64_t own_file;           /* out */
 };
 
 must_use enum err log_reload_truncated(struct reload *r);
@@ -249,15 +311,6 @@ struct log_card {
     struct list node;
 };
 
-enum save_kind {
-    SAVE_REGISTER = 0,
-    SAVE_POINT = 1,    /* a recovery point, or nothing when segment_count is 0 */
-    SAVE_LOWER = 2,    /* the recovery point goes back, before a truncation */
-    SAVE_START = 3,    /* the log start has moved */
-    SAVE_LEAVE = 4,    /* the log is closed: `offset` is its recovery point, -1 unclean */
-    SAVE_FORGET = 5,   /* the log is deleted */
-};
-
 /* A request to the checkpoint lane; answered on the owner's loop when its result is durable. */
 struct save {
     struct io_msg msg;
@@ -265,6 +318,7 @@ struct save {
     struct log_card *card;
     struct io_loop *loop;
     void (*done)(struct save *s); /* frees s */
+    void (*request_done)(void *ctx, enum err err); /* for `done`: whom to tell */
     void *ctx;
     int64_t offset;
     int64_t acked_bytes;
@@ -284,9 +338,10 @@ void log_save(struct log *log);
 void save_free(struct save *s);
 /* The lane's part of SAVE_POINT. Blocking. */
 must_use enum err save_write(struct save *s, struct io *io);
-/* Removes files later: a partition's directory (is_dir) or one file. Takes `path`. Any loop. */
-void dir_bury(struct log_dir *dir, struct io_loop *from, char *path, bool is_dir,
-              int64_t delay_ms);
+/* After the recovery point is durable: the producers file before goes. Blocking. */
+void save_remove_old(struct save *s, struct io *io);
+/* Removes a partition's directory (is_dir) or one file later. Takes `path`. Any loop. */
+void dir_bury(struct log_dir *dir, char *path, bool is_dir, int64_t delay_ms);
 /* What the directory's checkpoints said when it was opened. */
 struct dir_known {
     int64_t recovery_point;
@@ -295,7 +350,7 @@ struct dir_known {
     bool clean;
 };
 
+struct journal *dir_journal(struct log_dir *dir);
 struct dir_known dir_known(const struct log_dir *dir, const char *topic, int32_t partition);
-struct io *dir_io(const struct log_dir *dir);
 
 #endif

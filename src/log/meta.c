@@ -4,9 +4,9 @@
  * (partition.metadata).
  *
  * meta.properties is in the syntax of Java's properties, of which three things matter: comments,
- * separators (`=`, `:` or a blank), and backslashes, with which Java writes a cluster id that ends in
- * `==`. Version 0 (with `broker.id`) was ZooKeeper's time, version 1 (with `node.id`) is KRaft's;
- * both are read, version 1 is written when node and cluster are known.
+ * separators (`=`, `:` or a blank), and backslashes, with which Java writes a cluster id that ends
+ * in `==`. Version 0 (with `broker.id`) was ZooKeeper's time, version 1 (with `node.id`) is
+ * KRaft's; both are read, version 1 is written when node and cluster are known.
  */
 #include "base/alloc.h"
 #include "log/files_int.h"

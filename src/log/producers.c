@@ -2,11 +2,11 @@
 /*
  * Producer state: is this batch new, a repetition, or out of order (KIP-98, KIP-360)?
  *
- * A producer's state exists twice. The owner assigns offsets long before a batch is durable, and the
- * next batch of the same producer must be checked against it at once: that is `assigned`. If the
- * disk is full, appends are taken back; what then holds is `durable`, which follows the completions
- * of the journal in order. Both advance by the same function, so they differ by the batches in
- * flight and by nothing else.
+ * A producer's state exists twice. The owner assigns offsets long before a batch is durable, and
+ * the next batch of the same producer must be checked against it at once: that is `assigned`. If
+ * the disk is full, appends are taken back; what then holds is `durable`, which follows the
+ * completions of the journal in order. Both advance by the same function, so they differ by the
+ * batches in flight and by nothing else.
  *
  * Transactions are kept once, ordered by first offset, because they carry the offsets by which they
  * can be taken back: one that began at or above the cut is removed, one whose marker lies there is

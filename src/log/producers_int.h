@@ -77,7 +77,7 @@ struct producer_duplicate {
 must_use enum err producers_check(const struct producers *ps, const struct producer_event *e,
                                   enum log_origin origin, struct producer_duplicate *duplicate);
 
-/* The batch has offsets. For the marker of an open transaction returns its first offset, else -1. */
+/* The batch has offsets. Returns the first offset of the transaction that it ends; else -1. */
 int64_t producers_assign(struct producers *ps, const struct producer_event *e);
 /* The journal has completed the batch. */
 void producers_commit(struct producers *ps, const struct producer_event *e);

@@ -193,7 +193,7 @@ static enum err scan_txnindex(struct segment *s, int64_t count, int64_t from, in
 
     for (int64_t i = 0; i < count && !*done; i++) {
         struct txn_entry e;
-        enum err err = read_fully(s->txnindex, p, sizeof(p), i * TXNINDEX_ENTRY_BYTES, wait);
+        enum err err = read_fully(s->shared_txnindex, p, sizeof(p), i * TXNINDEX_ENTRY_BYTES, wait);
         if (err)
             return err == ERR_EOF ? ERR_CORRUPT : err;
         if (!txn_entry_get(p, &e))

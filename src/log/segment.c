@@ -2,15 +2,15 @@
 /*
  * One segment: the files, how their ends move when a batch is added, and how headers are walked.
  *
- * A segment is `<base offset>.log`, batches one behind the other, with a sparse index from offsets to
- * positions and one from timestamps to offsets. The rule for index entries is Kafka's (per batch
- * since KAFKA-806): when more than index.interval.bytes lie behind the last entry, the batch that is
- * being added gets one, with its last offset and its position; a time index entry goes along when
- * the largest timestamp so far has grown. The same function serves appends and recovery, so that a
- * rebuilt index is the one that was lost.
+ * A segment is `<base offset>.log`, batches one behind the other, with a sparse index from offsets
+ * to positions and one from timestamps to offsets. The rule for index entries is Kafka's (per batch
+ * since KAFKA-806): when more than index.interval.bytes lie behind the last entry, the batch that
+ * is being added gets one, with its last offset and its position; a time index entry goes along
+ * when the largest timestamp so far has grown. The same function serves appends and recovery, so
+ * that a rebuilt index is the one that was lost.
  *
- * Index files are written at their logical end and never mapped: no preallocated zeros, no trimming,
- * and no signal when the disk is full.
+ * Index files are written at their logical end and never mapped: no preallocated zeros, no
+ * trimming, and no signal when the disk is full.
  */
 #include "log/segment_int.h"
 
@@ -101,6 +101,7 @@ enum err segment_open_files(struct segment *s, struct io *io, const char *dir,
     if (err)
         return err;
     err = open_one(s, io, dir, TXNINDEX_SUFFIX, 0, &s->txnindex);
+    s->shared_txnindex = err ? NULL : s->txnindex;
     return err == ERR_NOT_FOUND ? ERR_NONE : err;
 }
 
@@ -117,8 +118,8 @@ enum err segment_sync(struct segment *s)
         err = io_file_sync(s->index);
     if (!err)
         err = io_file_sync(s->timeindex);
-    if (!err && s->txnindex)
-        err = io_file_sync(s->txnindex);
+    if (!err && s->shared_txnindex)
+        err = io_file_sync(s->shared_txnindex);
     return err;
 }
 

@@ -30,7 +30,8 @@ struct segment {
     struct io_file *log;
     struct io_file *index;
     struct io_file *timeindex;
-    struct io_file *txnindex; /* NULL before the first abort */
+    struct io_file *txnindex; /* NULL before the first abort; made and written by the lane */
+    struct io_file *shared_txnindex; /* the same, once the owner knows: for all others */
 };
 
 /* One reference, no files yet. Any thread, as all of these. */
@@ -42,6 +43,7 @@ must_use enum err segment_create_files(struct segment *s, struct io *io, const c
 /* Opens what is there; *index_missing: the offset index was not and is empty now. Blocking. */
 must_use enum err segment_open_files(struct segment *s, struct io *io, const char *dir,
                                      bool *index_missing);
+/* Not shared yet. Blocking. */
 must_use enum err segment_create_txnindex(struct segment *s, struct io *io, const char *dir);
 /* All files on the device. Blocking. */
 must_use enum err segment_sync(struct segment *s);

@@ -5,8 +5,9 @@
  *
  * The record is a sequence lock. The writer makes the sequence odd, stores the words, and makes it
  * even; a reader that saw an odd sequence, or another one after than before, reads again. The words
- * are stored with release and loaded with acquire order, which makes fences unnecessary: if a reader
- * loads any word of a later record, it also sees that record's odd sequence in its second look.
+ * are stored with release and loaded with acquire order, which makes fences unnecessary: if a
+ * reader loads any word of a later record, it also sees that record's odd sequence in its second
+ * look.
  *
  * One of the words is the pointer to the immutable list of segments, so a reader has offsets and
  * segments that fit. A list that is replaced is retired: it is freed when every loop has finished

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The checkpoint lane of a log directory: recovery points, high watermarks, log starts.
+ *
+ * Logs register here with a card. Once a second the lane looks at the published records of all
+ * cards and asks the owners of a few to save: those with the most unsaved bytes, and those that
+ * have waited longest. So a directory with a thousand slow logs pays for a few at a time, and a
+ * busy log is never more than about a second behind. Every fifth second high watermarks are
+ * written, if any has changed.
+ *
+ * A round of the lane is: carry out every request, write the files that have changed once, then
+ * answer. So an answer means durable, and a burst of requests costs one file.
+ */
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "log/dir_int.h"
+
+#define TICK_NS ((int64_t)1000 * 1000 * 1000)
+#define MARK_TICKS 5
+/* Logs that are asked to save per tick, by unsaved bytes and by turn. */
+#define SAVES_BY_BYTES 8
+#define SAVES_BY_TURN 8
+
+static enum err write_one(struct log_dir *dir, const char *name, const struct checkpoint *c)
+{
+    char *path = xasprintf("%s/%s", dir->path, name);
+    struct buf text;
+    enum err err;
+
+    buf_init(&text);
+    checkpoint_format(c, &text);
+    err = io_file_replace(dir->io, path, buf_bytes(&text, 0));
+    buf_fini(&text);
+    free(path);
+    return err;
+}
+
+static void write_if(struct log_dir *dir, bool *dirty, const char *name,
+                     const struct checkpoint *c)
+{
+    enum err err;
+
+    if (!*dirty || journal_has_failed(dir->journal))
+        return;
+    err = write_one(dir, name, c);
+    if (err == ERR_NO_SPACE)
+        return; /* It stays dirty; the old file is whole. */
+    *dirty = false;
+    if (err)
+        journal_fail(dir->journal, err);
+}
+
+void checkpoints_write(struct log_dir *dir)
+{
+    write_if(dir, &dir->points_dirty, POINTS_NAME, &dir->now.points);
+    write_if(dir, &dir->starts_dirty, STARTS_NAME, &dir->now.starts);
+    write_if(dir, &dir->marks_dirty, MARKS_NAME, &dir->now.marks);
+}
+
+void checkpoints_fini(struct checkpoints *c)
+{
+    checkpoint_fini(&c->points);
+    checkpoint_fini(&c->marks);
+    checkpoint_fini(&c->starts);
+}
+
+/* ---- Requests --------------------------------------------------------------------------- */
+
+static void put_point(struct log_dir *dir, struct log_card *c, int64_t offset)
+{
+    c->recovery_point = offset;
+    dir->points_dirty |= checkpoint_put(&dir->now.points, c->topic, c->partition, offset);
+}
+
+static void put_bounds(struct log_dir *dir, struct log_card *c)
+{
+    struct log_bounds b;
+
+    log_view_bounds(c->view, &b);
+    dir->marks_dirty |=
+        checkpoint_put(&dir->now.marks, c->topic, c->partition, b.high_watermark);
+    if (b.log_start > 0)
+        dir->starts_dirty |=
+            checkpoint_put(&dir->now.starts, c->topic, c->partition, b.log_start);
+}
+
+void checkpoints_collect(struct log_dir *dir)
+{
+    for (struct list *at = dir->cards.next; at != &dir->cards; at = at->next)
+        put_bounds(dir, CONTAINER_OF(at, struct log_card, node));
+}
+
+static void answer(struct log_dir *dir, struct save *s)
+{
+    struct save **at = &dir->answers;
+
+    while (*at)
+        at = &(*at)->next_answer;
+    s->next_answer = NULL;
+    *at = s;
+}
+
+static void enter(struct log_dir *dir, struct save *s)
+{
+    struct log_card *c = s->card;
+
+    list_push_back(&dir->cards, &c->node);
+    dir->open_count++;
+    dir->loaded_count += c->was_found;
+    put_point(dir, c, s->offset);
+    put_bounds(dir, c);
+}
+
+static void forget(struct log_dir *dir, struct log_card *c)
+{
+    dir->points_dirty |= checkpoint_remove(&dir->now.points, c->topic, c->partition);
+    dir->marks_dirty |= checkpoint_remove(&dir->now.marks, c->topic, c->partition);
+    dir->starts_dirty |= checkpoint_remove(&dir->now.starts, c->topic, c->partition);
+}
+
+static void leave(struct log_dir *dir, struct save *s)
+{
+    struct log_card *c = s->card;
+
+    if (c->is_asked) {
+        c->leaving = s; /* The owner has still to answer: the card must live until then. */
+        return;
+    }
+    list_remove(&c->node);
+    dir->open_count--;
+    if (s->kind == SAVE_FORGET) {
+        forget(dir, c);
+    } else {
+        put_bounds(dir, c);
+        if (s->offset >= 0)
+            put_point(dir, c, s->offset);
+        dir->is_unclean |= s->offset < 0;
+    }
+    answer(dir, s);
+}
+
+static void save_point(struct log_dir *dir, struct save *s)
+{
+    struct log_card *c = s->card;
+
+    c->is_asked = false;
+    s->err = journal_has_failed(dir->journal) ? ERR_FAILED_DIR : save_write(s, dir->io);
+    if (s->err && s->err != ERR_FAILED_DIR && s->err != ERR_NO_SPACE)
+        journal_fail(dir->journal, s->err);
+    if (!s->err && s->segment_count > 0) {
+        put_point(dir, c, s->offset);
+        c->saved_bytes = s->acked_bytes;
+    }
+    answer(dir, s);
+    if (c->leaving) {
+        struct save *l = c->leaving;
+        c->leaving = NULL;
+        leave(dir, l);
+    }
+}
+
+static void carry_out(struct log_dir *dir, struct save *s)
+{
+    switch (s->kind) {
+    case SAVE_REGISTER: enter(dir, s); break;
+    case SAVE_POINT: save_point(dir, s); return;
+    case SAVE_LOWER: put_point(dir, s->card, s->offset); break;
+    case SAVE_START:
+        dir->starts_dirty |= checkpoint_put(&dir->now.starts, s->card->topic,
+                                            s->card->partition, s->offset);
+        break;
+    case SAVE_LEAVE:
+    case SAVE_FORGET: leave(dir, s); return;
+    }
+    answer(dir, s);
+}
+
+static void deliver_answer(struct io_msg *msg)
+{
+    struct save *s = CONTAINER_OF(msg, struct save, msg);
+
+    s->done(s);
+}
+
+static void send_answers(struct log_dir *dir)
+{
+    while (dir->answers) {
+        struct save *s = dir->answers;
+        dir->answers = s->next_answer;
+        if (journal_has_failed(dir->journal) && !s->err)
+            s->err = ERR_FAILED_DIR;
+        else if (s->kind == SAVE_POINT && !dir->points_dirty)
+            save_remove_old(s, dir->io);
+        else if ((s->kind == SAVE_LOWER && dir->points_dirty) ||
+                 (s->kind == SAVE_START && dir->starts_dirty))
+            s->err = ERR_NO_SPACE;
+        s->msg.fn = deliver_answer;
+        io_post(s->loop, &s->msg);
+    }
+}
+
+/* ---- Ticks ------------------------------------------------------------------------------ */
+
+static void asked(struct io_msg *msg)
+{
+    log_save(CONTAINER_OF(msg, struct log_card, ask)->log);
+}
+
+static void ask(struct log_dir *dir, struct log_card *c)
+{
+    c->is_asked = true;
+    c->ask.fn = asked;
+    list_remove(&c->node);
+    list_push_back(&dir->cards, &c->node); /* It had its turn. */
+    io_post(c->loop, &c->ask);
+}
+
+/* Bytes that are acknowledgeable and not saved; 0 when there is nothing to do. */
+static int64_t unsaved_bytes(struct log_card *c)
+{
+    struct view_record r;
+
+    if (c->is_asked)
+        return 0;
+    view_load(c->view, &r);
+    if (r.bounds.is_gone || r.is_damaged || r.bounds.ack <= c->recovery_point)
+        return 0;
+    return MAX(r.acked_bytes - c->saved_bytes, 1);
+}
+
+static struct log_card *largest(struct log_dir *dir)
+{
+    struct log_card *best = NULL;
+    int64_t most = 0;
+
+    for (struct list *at = dir->cards.next; at != &dir->cards; at = at->next) {
+        struct log_card *c = CONTAINER_OF(at, struct log_card, node);
+        int64_t bytes = unsaved_bytes(c);
+        if (bytes > most) {
+            most = bytes;
+            best = c;
+        }
+    }
+    return best;
+}
+
+static struct log_card *longest_waiting(struct log_dir *dir)
+{
+    for (struct list *at = dir->cards.next; at != &dir->cards; at = at->next) {
+        struct log_card *c = CONTAINER_OF(at, struct log_card, node);
+        if (unsaved_bytes(c) > 0)
+            return c;
+    }
+    return NULL;
+}
+
+static void tick(struct log_dir *dir)
+{
+    journal_check_space(dir->journal);
+    if (++dir->ticks % MARK_TICKS == 0)
+        checkpoints_collect(dir);
+    if (journal_has_failed(dir->journal) || !journal_has_space(dir->journal))
+        return;
+    for (int i = 0; i < SAVES_BY_BYTES + SAVES_BY_TURN; i++) {
+        struct log_card *c = i < SAVES_BY_BYTES ? largest(dir) : longest_waiting(dir);
+        if (!c)
+            return;
+        ask(dir, c);
+    }
+}
+
+static void arm(struct log_dir *dir)
+{
+    io_timer_set(dir->loop, &dir->timer, io_loop_mono_ns(dir->loop) + TICK_NS);
+}
+
+static void tick_answered(struct io_msg *msg)
+{
+    arm(CONTAINER_OF(msg, struct log_dir, tick));
+}
+
+void checkpoints_run(void *ctx, struct io_msg *chain)
+{
+    struct log_dir *dir = ctx;
+    struct io_msg *msg;
+    bool has_ticked = false;
+
+    while ((msg = io_msg_take(&chain))) {
+        if (msg == &dir->tick) {
+            has_ticked = true;
+            tick(dir);
+        } else {
+            carry_out(dir, CONTAINER_OF(msg, struct save, msg));
+        }
+    }
+    checkpoints_write(dir);
+    send_answers(dir);
+    if (has_ticked) {
+        dir->tick.fn = tick_answered;
+        io_post(dir->loop, &dir->tick);
+    }
+}
+
+void dir_submit(struct log_dir *dir, struct save *s)
+{
+    io_lane_submit(dir->lane, &s->msg);
+}
+
+/* ---- What is removed later ---------------------------------------------------------------- */
+
+struct grave {
+    struct io_msg msg;
+    struct io_job job;
+    struct list node;
+    struct log_dir *dir;
+    char *path;
+    bool is_dir;
+    int64_t delay_ms;
+    int64_t due_ns;
+};
+
+enum err remove_partition_dir(struct io *io, const char *path)
+{
+    struct io_names names;
+    enum err err = io_dir_list(io, path, &names);
+
+    if (err)
+        return err == ERR_NOT_FOUND ? ERR_NONE : err;
+    for (size_t i = 0; !err && i < names.n; i++) {
+        char *file = xasprintf("%s/%s", path, names.v[i]);
+        err = io_path_unlink(io, file);
+        if (err == ERR_NOT_FOUND)
+            err = ERR_NONE;
+        free(file);
+    }
+    io_names_free(&names);
+    return err ? err : io_dir_remove(io, path);
+}
+
+static void grave_run(struct io_job *job)
+{
+    struct grave *g = CONTAINER_OF(job, struct grave, job);
+    struct io *io = g->dir->io;
+    enum err err = g->is_dir ? remove_partition_dir(io, g->path) : io_path_unlink(io, g->path);
+
+    /* A file whose directory was deleted in between is gone already; what stays for another reason
+     * goes at the next start. */
+    if (err && err != ERR_NOT_FOUND)
+        trace_warn("dir.remove", "path=%s error=%s", g->path, err_name(err));
+}
+
+static void grave_done(struct io_job *job)
+{
+    struct grave *g = CONTAINER_OF(job, struct grave, job);
+
+    free(g->path);
+    free(g);
+}
+
+static void dig_up(struct log_dir *dir)
+{
+    int64_t now = io_loop_mono_ns(dir->loop);
+    struct list *at = dir->graves.next;
+
+    while (at != &dir->graves) {
+        struct grave *g = CONTAINER_OF(at, struct grave, node);
+        at = at->next;
+        if (g->due_ns > now)
+            continue;
+        list_remove(&g->node);
+        g->job.run = grave_run;
+        g->job.done = grave_done;
+        io_job_submit(dir->loop, &g->job);
+    }
+}
+
+static void grave_arrived(struct io_msg *msg)
+{
+    struct grave *g = CONTAINER_OF(msg, struct grave, msg);
+
+    g->due_ns = io_loop_mono_ns(g->dir->loop) + g->delay_ms * 1000 * 1000;
+    list_push_back(&g->dir->graves, &g->node);
+}
+
+void dir_bury(struct log_dir *dir, char *path, bool is_dir, int64_t delay_ms)
+{
+    struct grave *g;
+
+    if (!dir->loop) {
+        free(path); /* Nobody ticks: it goes at the next start. */
+        return;
+    }
+    g = xcalloc(1, sizeof(*g));
+    g->dir = dir;
+    g->path = path;
+    g->is_dir = is_dir;
+    g->delay_ms = MIN(delay_ms, INT64_MAX / (1000 * 1000) / 2);
+    g->msg.fn = grave_arrived;
+    io_post(dir->loop, &g->msg);
+}
+
+void dir_graves_free(struct log_dir *dir)
+{
+    struct list *node;
+
+    while ((node = list_pop_front(&dir->graves)))
+        grave_done(&CONTAINER_OF(node, struct grave, node)->job);
+}
+
+/* ---- The loop's part ---------------------------------------------------------------------- */
+
+static void timer_done(struct io_op *op)
+{
+    struct io_timer *t = CONTAINER_OF(op, struct io_timer, op);
+    struct log_dir *dir = CONTAINER_OF(t, struct log_dir, timer);
+
+    if (op->err)
+        return;
+    dig_up(dir);
+    io_lane_submit(dir->lane, &dir->tick);
+}
+
+void log_dir_start(struct log_dir *dir, struct io_loop *loop)
+{
+    dir->loop = loop;
+    dir->timer.op.done = timer_done;
+    arm(dir);
+}

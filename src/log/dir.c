@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A log directory: opening, closing, and what it remembers.
+ *
+ * Opening goes in an order that a crash at any point forgives: lock, identity, then the clean-stop
+ * marker is removed before anything else is touched, so that a life that ends now counts as
+ * unclean. Checkpoints are read once; what they said is kept unchanged for the loads, a copy is the
+ * checkpoint lane's to change. A partition is loaded at most once between opening and closing.
+ *
+ * Closing writes the marker only if every log that was found or made has left cleanly.
+ */
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "log/dir_int.h"
+
+#define CHECKPOINT_BYTES_MAX ((size_t)1 << 30)
+
+struct opening {
+    struct log_dir *dir;
+    const struct log_dir_identity *identity;
+    struct log_dir_found *found;
+    char **message;
+};
+
+static char *file_path(const struct log_dir *dir, const char *name)
+{
+    return xasprintf("%s/%s", dir->path, name);
+}
+
+/* Says what went wrong once, and passes the error on. */
+static enum err say(struct opening *o, enum err err, const char *name, const char *what)
+{
+    if (err && !*o->message)
+        *o->message = xasprintf("%s/%s: %s (%s)", o->dir->path, name, what, err_text(err));
+    return err;
+}
+
+/* ---- Steps of opening ------------------------------------------------------------------- */
+
+/* Makes the directory and those above it. */
+static enum err make_path(struct io *io, const char *path)
+{
+    char *p = xstrdup(path);
+    enum err err = ERR_NONE;
+
+    for (char *slash = strchr(p + 1, '/'); slash && !err; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        err = io_dir_make(io, p);
+        if (err == ERR_EXISTS)
+            err = ERR_NONE;
+        *slash = '/';
+    }
+    if (!err)
+        err = io_dir_make(io, p);
+    free(p);
+    return err == ERR_EXISTS ? ERR_NONE : err;
+}
+
+static enum err take_lock(struct opening *o)
+{
+    char *path = file_path(o->dir, LOCK_NAME);
+    enum err err = io_lock_take(o->dir->io, path, &o->dir->lock);
+
+    free(path);
+    if (err == ERR_LOCKED)
+        return say(o, err, LOCK_NAME, "another broker uses this directory: stop it first");
+    return say(o, err, LOCK_NAME, "cannot lock the directory");
+}
+
+static enum err read_meta(struct opening *o, struct meta_properties *m)
+{
+    char *path = file_path(o->dir, META_NAME);
+    char *text;
+    size_t n;
+    enum err err = io_file_read_all(o->dir->io, path, 65536, &text, &n);
+
+    free(path);
+    *m = (struct meta_properties){.node_id = -1};
+    if (err == ERR_NOT_FOUND)
+        return ERR_NONE;
+    if (err)
+        return say(o, err, META_NAME, "cannot read it");
+    err = meta_properties_parse((struct str){.p = text, .n = (int32_t)n}, m);
+    free(text);
+    return say(o, err, META_NAME, "not a meta.properties that this version understands");
+}
+
+static enum err write_meta(struct opening *o, const struct meta_properties *m)
+{
+    char *path = file_path(o->dir, META_NAME);
+    struct buf text;
+    enum err err;
+
+    buf_init(&text);
+    meta_properties_format(m, &text);
+    err = io_file_replace(o->dir->io, path, buf_bytes(&text, 0));
+    buf_fini(&text);
+    free(path);
+    return say(o, err, META_NAME, "cannot write it");
+}
+
+static enum err check_identity(struct opening *o, const struct meta_properties *m)
+{
+    const struct log_dir_identity *want = o->identity;
+
+    if (m->cluster_id && !str_is_null(want->cluster_id) &&
+        !str_eq_c(want->cluster_id, m->cluster_id)) {
+        *o->message = xasprintf("%s belongs to cluster %s, not to %.*s: choose another directory",
+                                o->dir->path, m->cluster_id, STR_ARG(want->cluster_id));
+        return ERR_INVALID_ARG;
+    }
+    if (m->node_id >= 0 && want->node_id >= 0 && m->node_id != want->node_id) {
+        *o->message = xasprintf("%s belongs to node %d, not to %d: check node.id or log.dirs",
+                                o->dir->path, m->node_id, want->node_id);
+        return ERR_INVALID_ARG;
+    }
+    return ERR_NONE;
+}
+
+/* Adds what the directory does not know yet; true when that is something. */
+static bool complete_identity(struct opening *o, struct meta_properties *m)
+{
+    bool added = false;
+
+    if (!m->cluster_id && !str_is_null(o->identity->cluster_id)) {
+        m->cluster_id = str_dup(o->identity->cluster_id);
+        added = true;
+    }
+    if (m->node_id < 0 && o->identity->node_id >= 0) {
+        m->node_id = o->identity->node_id;
+        added = true;
+    }
+    if (uuid_is_zero(m->directory_id)) {
+        uint64_t random[2];
+        io_random(o->dir->io, random, sizeof(random));
+        m->directory_id = uuid_from_random(random[0], random[1]);
+        added = true;
+    }
+    return added;
+}
+
+static enum err settle_identity(struct opening *o)
+{
+    struct meta_properties m;
+    enum err err = read_meta(o, &m);
+
+    if (!err)
+        err = check_identity(o, &m);
+    if (!err && complete_identity(o, &m))
+        err = write_meta(o, &m);
+    if (!err) {
+        o->dir->id = m.directory_id;
+        o->found->node_id = m.node_id;
+        o->found->cluster_id = m.cluster_id;
+        m.cluster_id = NULL;
+    }
+    meta_properties_fini(&m);
+    return err;
+}
+
+static enum err take_marker(struct opening *o)
+{
+    char *path = file_path(o->dir, CLEAN_NAME);
+    enum err err = io_path_unlink(o->dir->io, path);
+
+    free(path);
+    o->dir->was_clean = o->found->clean = err == ERR_NONE;
+    if (err == ERR_NOT_FOUND)
+        return ERR_NONE;
+    if (!err)
+        err = io_dir_sync(o->dir->io, o->dir->path);
+    return say(o, err, CLEAN_NAME, "cannot remove the marker of the last clean stop");
+}
+
+static enum err read_checkpoint(struct opening *o, const char *name, struct checkpoint *known,
+                                struct checkpoint *now)
+{
+    char *path = file_path(o->dir, name);
+    struct str s = {.p = "", .n = 0};
+    char *text = NULL;
+    size_t n = 0;
+    enum err err = io_file_read_all(o->dir->io, path, CHECKPOINT_BYTES_MAX, &text, &n);
+
+    free(path);
+    if (err == ERR_NOT_FOUND)
+        err = ERR_NONE;
+    else if (!err)
+        s = (struct str){.p = text, .n = (int32_t)n};
+    if (!err)
+        err = checkpoint_parse(s, known);
+    if (!err)
+        err = checkpoint_parse(s, now);
+    free(text);
+    return say(o, err, name, "unusable; remove it to have every log read from its start");
+}
+
+static enum err read_checkpoints(struct opening *o)
+{
+    struct log_dir *d = o->dir;
+    enum err err = read_checkpoint(o, POINTS_NAME, &d->known.points, &d->now.points);
+
+    if (!err)
+        err = read_checkpoint(o, MARKS_NAME, &d->known.marks, &d->now.marks);
+    if (!err)
+        err = read_checkpoint(o, STARTS_NAME, &d->known.starts, &d->now.starts);
+    return err;
+}
+
+/* ---- Partitions ------------------------------------------------------------------------- */
+
+static enum err read_topic_id(struct opening *o, const char *name, struct uuid *id)
+{
+    char *path = xasprintf("%s/%s/partition.metadata", o->dir->path, name);
+    char *text;
+    size_t n;
+    enum err err = io_file_read_all(o->dir->io, path, 4096, &text, &n);
+
+    free(path);
+    *id = uuid_zero();
+    if (err == ERR_NOT_FOUND)
+        return ERR_NONE;
+    if (err)
+        return say(o, err, name, "cannot read partition.metadata");
+    err = partition_metadata_parse((struct str){.p = text, .n = (int32_t)n}, id);
+    free(text);
+    return say(o, err, name, "partition.metadata is damaged");
+}
+
+static enum err look_at(struct opening *o, const char *name)
+{
+    struct log_dir_found *f = o->found;
+    struct log_partition_name p;
+    char *path = xasprintf("%s/%s", o->dir->path, name);
+    struct io_stat st;
+    enum err err = io_path_stat(o->dir->io, path, &st);
+
+    if (!err && st.is_dir && partition_dir_is_doomed(name))
+        err = say(o, remove_partition_dir(o->dir->io, path), name,
+                  "cannot finish the deletion of this partition");
+    free(path);
+    if (err || !st.is_dir || strcmp(name, "__cluster_metadata-0") == 0 ||
+        !partition_dir_parse(name, &p.topic, &p.partition))
+        return err == ERR_NOT_FOUND ? ERR_NONE : err;
+    f->v[f->n++] = p;
+    return read_topic_id(o, name, &f->v[f->n - 1].topic_id);
+}
+
+static int compare_partitions(const void *a, const void *b)
+{
+    const struct log_partition_name *x = a;
+    const struct log_partition_name *y = b;
+    int order = strcmp(x->topic, y->topic);
+
+    return order ? order : (x->partition > y->partition) - (x->partition < y->partition);
+}
+
+static enum err list_partitions(struct opening *o)
+{
+    struct io_names names;
+    enum err err = io_dir_list(o->dir->io, o->dir->path, &names);
+
+    if (err)
+        return say(o, err, "", "cannot list the directory");
+    o->found->v = xcalloc(names.n + 1, sizeof(*o->found->v));
+    for (size_t i = 0; !err && i < names.n; i++)
+        err = look_at(o, names.v[i]);
+    io_names_free(&names);
+    if (o->found->n > 0)
+        qsort(o->found->v, o->found->n, sizeof(*o->found->v), compare_partitions);
+    o->dir->found_count = o->found->n;
+    return err;
+}
+
+static enum err look_whether_new(struct opening *o)
+{
+    struct io_names names;
+    enum err err = io_dir_list(o->dir->io, o->dir->path, &names);
+
+    if (err)
+        return say(o, err, "", "cannot list the directory");
+    o->found->is_new = names.n == 0;
+    io_names_free(&names);
+    return ERR_NONE;
+}
+
+/* ---- Public ----------------------------------------------------------------------------- */
+
+static void dir_free(struct log_dir *dir)
+{
+    if (dir->lane)
+        io_lane_free(dir->lane);
+    if (dir->journal)
+        journal_free(dir->journal);
+    if (dir->lock)
+        io_lock_release(dir->lock);
+    dir_graves_free(dir);
+    checkpoints_fini(&dir->known);
+    checkpoints_fini(&dir->now);
+    free(dir->path);
+    free(dir);
+}
+
+static enum err open_steps(struct opening *o)
+{
+    enum err err = say(o, make_path(o->dir->io, o->dir->path), "", "cannot make the directory");
+
+    if (!err)
+        err = look_whether_new(o);
+    if (!err)
+        err = take_lock(o);
+    if (!err)
+        err = take_marker(o);
+    if (!err)
+        err = settle_identity(o);
+    if (!err)
+        err = read_checkpoints(o);
+    return err ? err : list_partitions(o);
+}
+
+enum err log_dir_open(struct io *io, const char *path, const struct log_dir_identity *identity,
+                      struct log_dir **out, struct log_dir_found *found, char **message)
+{
+    struct log_dir *dir = xcalloc(1, sizeof(*dir));
+    struct opening o = {.dir = dir, .identity = identity, .found = found, .message = message};
+    enum err err;
+
+    *out = NULL;
+    *message = NULL;
+    *found = (struct log_dir_found){.node_id = -1};
+    dir->io = io;
+    dir->path = xstrdup(path);
+    list_init(&dir->cards);
+    list_init(&dir->graves);
+    err = open_steps(&o);
+    if (err) {
+        dir_free(dir);
+        log_dir_found_free(found);
+        return err;
+    }
+    dir->journal = journal_new(io, path);
+    dir->lane = io_lane_new(io, "checkpoint", checkpoints_run, dir);
+    *out = dir;
+    return ERR_NONE;
+}
+
+void log_dir_found_free(struct log_dir_found *found)
+{
+    for (size_t i = 0; i < found->n; i++)
+        free(found->v[i].topic);
+    free(found->v);
+    free(found->cluster_id);
+    *found = (struct log_dir_found){.node_id = -1};
+}
+
+static void write_marker(struct log_dir *dir)
+{
+    struct bytes text = {.p = (const uint8_t *)CLEAN_MARKER_TEXT,
+                         .n = (int32_t)sizeof(CLEAN_MARKER_TEXT) - 1};
+    char *path = file_path(dir, CLEAN_NAME);
+    enum err err = io_file_replace(dir->io, path, text);
+
+    if (err)
+        trace_error("dir.marker", "path=%s error=%s", path, err_name(err));
+    free(path);
+}
+
+/* Found logs that were never loaded are as the last clean stop left them, or as it did not. */
+static bool is_clean(const struct log_dir *dir)
+{
+    bool all_loaded = dir->loaded_count >= dir->found_count;
+
+    return dir->open_count == 0 && !dir->is_unclean && (all_loaded || dir->was_clean) &&
+           !dir->points_dirty && !dir->starts_dirty && !dir->marks_dirty;
+}
+
+void log_dir_close(struct log_dir *dir)
+{
+    io_lane_free(dir->lane);
+    dir->lane = NULL;
+    checkpoints_collect(dir);
+    checkpoints_write(dir);
+    if (is_clean(dir) && !journal_has_failed(dir->journal))
+        write_marker(dir);
+    dir_free(dir);
+}
+
+const char *log_dir_path(const struct log_dir *dir)
+{
+    return dir->path;
+}
+
+struct uuid log_dir_id(const struct log_dir *dir)
+{
+    return dir->id;
+}
+
+bool log_dir_has_failed(const struct log_dir *dir)
+{
+    return journal_has_failed(dir->journal);
+}
+
+bool log_dir_has_space(const struct log_dir *dir)
+{
+    return journal_has_space(dir->journal);
+}
+
+struct journal *dir_journal(struct log_dir *dir)
+{
+    return dir->journal;
+}
+
+struct dir_known dir_known(const struct log_dir *dir, const char *topic, int32_t partition)
+{
+    return (struct dir_known){
+        .recovery_point = checkpoint_get(&dir->known.points, topic, partition, 0),
+        .high_watermark = checkpoint_get(&dir->known.marks, topic, partition, 0),
+        .log_start = checkpoint_get(&dir->known.starts, topic, partition, -1),
+        .clean = dir->was_clean,
+    };
+}

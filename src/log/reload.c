@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading state back: producers from a snapshot and the batches behind it, epochs from their file,
+ * and the end of a log that was truncated.
+ *
+ * Snapshots lie about with their offsets in their names. The newest at or below the wanted offset
+ * that checks is taken; ours before Kafka's of the same offset, if the two agree: a Kafka broker
+ * that has run in between knows nothing of our files. From there on the headers of batches are
+ * walked; records are read for markers only.
+ *
+ * A truncation removes later segments from the last one backwards, so that a crash leaves a prefix
+ * of the log at any moment, then cuts the file, and is durable when it returns.
+ */
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "log/log_int.h"
+
+#define SNAPSHOT_BYTES_MAX ((size_t)1 << 30)
+#define EPOCHS_NAME "leader-epoch-checkpoint"
+
+/* ---- Epochs ----------------------------------------------------------------------------- */
+
+enum err epochs_write(struct io *io, const char *path, const struct epochs *e)
+{
+    char *file = xasprintf("%s/" EPOCHS_NAME, path);
+    struct buf text;
+    enum err err;
+
+    buf_init(&text);
+    epochs_format(e, &text);
+    err = io_file_replace(io, file, buf_bytes(&text, 0));
+    buf_fini(&text);
+    free(file);
+    return err;
+}
+
+enum err epochs_read(struct io *io, const char *path, struct epochs *e)
+{
+    char *file = xasprintf("%s/" EPOCHS_NAME, path);
+    char *text;
+    size_t n;
+    enum err err = io_file_read_all(io, file, (size_t)1 << 26, &text, &n);
+
+    *e = (struct epochs){.v = NULL};
+    if (!err) {
+        err = epochs_parse((struct str){.p = text, .n = (int32_t)n}, e);
+        free(text);
+    } else if (err == ERR_NOT_FOUND) {
+        err = ERR_NONE;
+    }
+    if (err)
+        trace_error("epochs.read", "path=%s error=%s", file, err_name(err));
+    free(file);
+    return err;
+}
+
+/* ---- Producers -------------------------------------------------------------------------- */
+
+static enum err read_snapshot(struct io *io, const char *dir, int64_t offset, const char *suffix,
+                              struct producers *ps)
+{
+    char *path = offset_path(dir, offset, suffix);
+    bool is_own = strcmp(suffix, PRODUCERS_SUFFIX) == 0;
+    int64_t inside = offset;
+    char *text;
+    size_t n;
+    enum err err = io_file_read_all(io, path, SNAPSHOT_BYTES_MAX, &text, &n);
+
+    if (!err) {
+        struct bytes b = {.p = (const uint8_t *)text, .n = (int32_t)n};
+        err = is_own ? snapshot_parse(b, &inside, ps) : snapshot_parse_kafka(b, ps);
+        free(text);
+        if (!err && inside != offset) {
+            producers_reset(ps);
+            err = ERR_CORRUPT;
+        }
+        if (err)
+            trace_warn("snapshot.unusable", "path=%s error=%s", path, err_name(err));
+    }
+    free(path);
+    return err;
+}
+
+/* Both files of one offset; false when neither is good. */
+static bool read_snapshots_at(struct replay *r, int64_t offset)
+{
+    struct producers kafka;
+    bool has_kafka, has_own;
+
+    producers_init(&kafka);
+    has_kafka = !read_snapshot(r->io, r->path, offset, SNAPSHOT_SUFFIX, &kafka);
+    has_own = !read_snapshot(r->io, r->path, offset, PRODUCERS_SUFFIX, r->producers);
+    if (has_own && (!has_kafka || producers_agree(r->producers, &kafka))) {
+        r->own_file = offset;
+    } else if (has_kafka) {
+        producers_fini(r->producers);
+        *r->producers = kafka;
+        return true;
+    }
+    producers_fini(&kafka);
+    return has_own;
+}
+
+/* The largest offset below `below` that a snapshot of either kind carries; -1. */
+static int64_t newest_below(const struct io_names *names, int64_t below)
+{
+    int64_t best = -1;
+
+    for (size_t i = 0; i < names->n; i++) {
+        int64_t offset;
+        bool is_snapshot = offset_name_parse(names->v[i], SNAPSHOT_SUFFIX, &offset) ||
+                           offset_name_parse(names->v[i], PRODUCERS_SUFFIX, &offset);
+        if (is_snapshot && offset < below)
+            best = MAX(best, offset);
+    }
+    return best;
+}
+
+static enum err replay_batch(struct replay *r, struct segment *s, const struct header_walk *w)
+{
+    struct producer_event event;
+    struct buf control = {.p = NULL};
+    struct bytes batch = {.n = -1};
+    enum err err = ERR_NONE;
+
+    if (w->header.producer_id < 0)
+        return ERR_NONE;
+    if (batch_is_control(&w->header)) {
+        err = read_fully(s->log, buf_extend(&control, (size_t)w->total), (size_t)w->total,
+                         w->pos, LOG_BLOCKING);
+        batch = buf_bytes(&control, 0);
+    }
+    if (!err)
+        err = producer_event_of(batch, &w->header, &event);
+    if (!err)
+        producers_replay(r->producers, &event);
+    buf_fini(&control);
+    return err;
+}
+
+static enum err replay_from(struct replay *r, int64_t offset)
+{
+    for (size_t i = 0; i < r->segment_count; i++) {
+        const struct segment_span *span = &r->segments[i];
+        struct segment_extent extent = {.segment = span->segment, .size = span->size,
+                                        .index_count = span->index_count};
+        struct header_walk w;
+        enum err err;
+        if (i + 1 < r->segment_count && r->segments[i + 1].segment->base_offset <= offset)
+            continue;
+        err = segment_find(&extent, offset, LOG_BLOCKING, &w);
+        while (!err && w.header.base_offset < r->upto) {
+            err = replay_batch(r, span->segment, &w);
+            if (!err)
+                err = header_walk_next(&w);
+        }
+        if (err && err != ERR_EOF)
+            return err;
+    }
+    return ERR_NONE;
+}
+
+enum err producers_reload(struct replay *r)
+{
+    struct io_names names;
+    int64_t offset = r->upto + 1;
+    enum err err = io_dir_list(r->io, r->path, &names);
+
+    producers_init(r->producers);
+    r->own_file = -1;
+    if (err)
+        return err;
+    do {
+        offset = newest_below(&names, offset);
+    } while (offset >= 0 && !read_snapshots_at(r, offset));
+    io_names_free(&names);
+    return offset == r->upto ? ERR_NONE : replay_from(r, MAX(offset, 0));
+}
+
+enum err snapshots_remove_above(struct io *io, const char *path, int64_t offset)
+{
+    struct io_names names;
+    enum err err = io_dir_list(io, path, &names);
+
+    if (err)
+        return err;
+    for (size_t i = 0; !err && i < names.n; i++) {
+        int64_t at;
+        bool is_snapshot = offset_name_parse(names.v[i], SNAPSHOT_SUFFIX, &at) ||
+                           offset_name_parse(names.v[i], PRODUCERS_SUFFIX, &at);
+        if (is_snapshot && at > offset) {
+            char *file = xasprintf("%s/%s", path, names.v[i]);
+            err = io_path_unlink(io, file);
+            free(file);
+        }
+    }
+    io_names_free(&names);
+    return err;
+}
+
+/* ---- Truncation ------------------------------------------------------------------------- */
+
+static enum err remove_segment(struct reload *r, struct segment *s)
+{
+    static const char *const suffixes[] = {INDEX_SUFFIX, TIMEINDEX_SUFFIX, TXNINDEX_SUFFIX,
+                                           LOG_SUFFIX};
+    enum err err = ERR_NONE;
+
+    for (size_t i = 0; !err && i < ARRAY_LEN(suffixes); i++) {
+        char *path = offset_path(r->path, s->base_offset, suffixes[i]);
+        err = io_path_unlink(r->io, path);
+        free(path);
+        if (err == ERR_NOT_FOUND)
+            err = ERR_NONE;
+    }
+    return err;
+}
+
+static enum err remove_last_segment(struct reload *r)
+{
+    struct segment *s = r->segments[r->segment_count - 1].segment;
+    enum err err = remove_segment(r, s);
+
+    if (!err) {
+        segment_unref(s);
+        r->segment_count--;
+    }
+    return err;
+}
+
+/* Nothing is left below the offset: an empty segment begins there. */
+static enum err start_over(struct reload *r)
+{
+    struct segment *s = segment_new(r->offset);
+    enum err err = segment_create_files(s, r->io, r->path);
+
+    if (err) {
+        segment_unref(s);
+        return err;
+    }
+    r->segments[0] = (struct segment_span){.segment = s, .max_timestamp = -1};
+    r->segment_count = 1;
+    return ERR_NONE;
+}
+
+static enum err cut_last_segment(struct reload *r)
+{
+    struct segment_span *span = &r->segments[r->segment_count - 1];
+    struct restored restored;
+    enum err err = tail_restore(span->segment, r->offset, &restored);
+
+    if (err)
+        return err;
+    r->tail = restored.tail;
+    r->end = MAX(restored.next_offset, span->segment->base_offset);
+    span->size = r->tail.size;
+    span->index_count = r->tail.index_count;
+    span->time_count = r->tail.time_count;
+    span->txn_count = r->tail.txn_count;
+    span->max_timestamp = r->tail.max_timestamp;
+    err = io_file_truncate(span->segment->log, r->tail.size);
+    return err ? err : segment_sync(span->segment);
+}
+
+enum err log_reload_truncated(struct reload *r)
+{
+    struct replay replay = {.io = r->io, .path = r->path, .producers = &r->producers};
+    enum err err = ERR_NONE;
+
+    while (!err && r->segment_count > 0 &&
+           r->segments[r->segment_count - 1].segment->base_offset > r->offset)
+        err = remove_last_segment(r);
+    if (!err && r->segment_count == 0)
+        err = start_over(r);
+    if (!err)
+        err = io_dir_sync(r->io, r->path);
+    if (!err)
+        err = cut_last_segment(r);
+    if (!err)
+        err = snapshots_remove_above(r->io, r->path, r->end);
+    if (!err && epochs_truncate_end(&r->epochs, r->end))
+        err = epochs_write(r->io, r->path, &r->epochs);
+    if (err)
+        return err;
+    replay.segments = r->segments;
+    replay.segment_count = r->segment_count;
+    replay.upto = r->end;
+    err = producers_reload(&replay);
+    r->own_file = replay.own_file;
+    return err;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Truncation (a follower's log parts from its leader's): three steps, one after the other.
+ *
+ *   1. wait until nothing is in flight; appends are refused meanwhile;
+ *   2. if the recovery point lies above the cut, lower it durably. A recovery point above bytes
+ *   that
+ *      will be written again, not yet synced, would promise what is not true;
+ *   3. on the journal's lane: cut the files, reload the end, producers and epochs (reload.c).
+ *
+ * Then the owner takes over what was reloaded.
+ */
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "log/log_int.h"
+
+struct truncate_op {
+    struct log_op op;
+    struct reload reload;
+};
+
+static void finish_request(struct log *log, enum err err)
+{
+    void (*done)(void *ctx, enum err err) = log->request_done;
+
+    if (log->state == LOG_STATE_TRUNCATING)
+        log->state = LOG_STATE_OPEN;
+    log->request_done = NULL;
+    done(log->request_ctx, err);
+}
+
+static enum err truncate_apply(struct journal_op *j, struct io *io)
+{
+    struct log_op *op = CONTAINER_OF(j, struct log_op, journal);
+
+    (void)io;
+    return log_reload_truncated(&CONTAINER_OF(op, struct truncate_op, op)->reload);
+}
+
+/* Closed segments above the cut have nothing to save any more. */
+static void drop_unsaved(struct log *log, int64_t end)
+{
+    while (log->unsaved_count > 0 && log->unsaved[log->unsaved_count - 1].next_base > end)
+        unsaved_free(&log->unsaved[--log->unsaved_count]);
+}
+
+static void install(struct log *log, struct reload *r)
+{
+    struct log_bounds *b = &log->record.bounds;
+
+    log_drop_segments(log, 0);
+    free(log->segments);
+    log->segments = r->segments;
+    log->segment_count = log->segment_cap = log->acked_segments = r->segment_count;
+    log->tail = log->record.tail = r->tail;
+    epochs_fini(&log->epochs);
+    log->epochs = r->epochs;
+    producers_fini(&log->producers);
+    log->producers = r->producers;
+    log->producers_file = r->own_file;
+    drop_unsaved(log, r->end);
+    if (r->end < b->high_watermark)
+        trace_warn("log.truncated_below_hw", "topic=%s partition=%d end=%lld hw=%lld", log->topic,
+                   log->partition, (long long)r->end, (long long)b->high_watermark);
+    b->end = b->ack = log->told_ack = r->end;
+    b->high_watermark = MIN(b->high_watermark, r->end);
+    b->log_start = MIN(b->log_start, r->end);
+    log_update_stable(log);
+    log->record.list = NULL;
+    log_publish(log);
+}
+
+static void truncate_finish(struct log_op *op)
+{
+    struct truncate_op *t = CONTAINER_OF(op, struct truncate_op, op);
+    struct reload *r = &t->reload;
+    struct log *log = op->log;
+    enum err err = op->journal.err;
+
+    if (!err) {
+        install(log, r);
+    } else {
+        for (size_t i = 0; i < r->segment_count; i++)
+            segment_unref(r->segments[i].segment);
+        free(r->segments);
+        epochs_fini(&r->epochs);
+        producers_fini(&r->producers);
+        log_fail(log, err);
+    }
+    free(t);
+    finish_request(log, err);
+}
+
+static void submit_truncation(struct log *log)
+{
+    struct truncate_op *t = xcalloc(1, sizeof(*t));
+    struct reload *r = &t->reload;
+
+    t->op.finish = truncate_finish;
+    t->op.journal.kind = JOURNAL_TRUNCATE;
+    t->op.journal.apply = truncate_apply;
+    r->io = log->io;
+    r->path = log->path;
+    r->offset = log->request_offset;
+    r->segments = xmemdup(log->segments, log->segment_count * sizeof(*log->segments));
+    r->segment_count = log->segment_count;
+    for (size_t i = 0; i < r->segment_count; i++)
+        segment_ref(r->segments[i].segment);
+    r->segments[r->segment_count - 1].size = log->tail.size;
+    r->segments[r->segment_count - 1].index_count = log->tail.index_count;
+    r->epochs.n = r->epochs.cap = log->epochs.n;
+    r->epochs.v = xmemdup(log->epochs.v, log->epochs.n * sizeof(*log->epochs.v));
+    producers_init(&r->producers);
+    log_submit(log, &t->op);
+}
+
+static void point_lowered(struct save *s)
+{
+    struct log *log = s->card->log;
+
+    if (!s->err) {
+        log->recovery_point = s->offset;
+        submit_truncation(log);
+    }
+    enum err err = s->err;
+    log_save_answered(s);
+    if (err)
+        finish_request(log, err);
+}
+
+static void start(struct log *log)
+{
+    struct save *s;
+
+    if (log->state == LOG_STATE_FAILED) {
+        finish_request(log, ERR_FAILED_DIR);
+        return;
+    }
+    if (log->request_offset >= log->recovery_point) {
+        submit_truncation(log);
+        return;
+    }
+    s = log_new_save(log, SAVE_LOWER, point_lowered);
+    s->offset = log->request_offset;
+    dir_submit(log->dir, s);
+}
+
+/* Perhaps nothing is in flight and nobody will call: a message of our own does. */
+struct kick {
+    struct io_msg msg;
+    struct log *log;
+};
+
+static void kicked(struct io_msg *msg)
+{
+    struct kick *k = CONTAINER_OF(msg, struct kick, msg);
+    struct log *log = k->log;
+
+    free(k);
+    log->inflight--;
+    log_run_idle(log);
+}
+
+void log_when_idle(struct log *log, void (*fn)(struct log *log),
+                   void (*done)(void *ctx, enum err err), void *ctx)
+{
+    struct kick *k = xcalloc(1, sizeof(*k));
+
+    assert(!log->when_idle && !log->request_done);
+    log->when_idle = fn;
+    log->request_done = done;
+    log->request_ctx = ctx;
+    k->msg.fn = kicked;
+    k->log = log;
+    log->inflight++; /* Nothing happens inside this call, and the log is there until the message. */
+    io_post(log->loop, &k->msg);
+}
+
+void log_truncate(struct log *log, int64_t offset, void (*done)(void *ctx, enum err err),
+                  void *ctx)
+{
+    assert(log->state == LOG_STATE_OPEN || log->state == LOG_STATE_FAILED);
+    if (log->state == LOG_STATE_OPEN)
+        log->state = LOG_STATE_TRUNCATING;
+    log->request_offset = offset;
+    log_when_idle(log, start, done, ctx);
+}
