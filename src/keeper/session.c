@@ -55,7 +55,7 @@ static void wake_up(struct session *s)
 
 static void queue(struct session *s, struct keeper_report *r, enum report_kind kind)
 {
-    r->kind = kind;
+    r->kind = (int)kind;
     r->after = s->submitted;
     list_push_back(&s->reports, &r->node);
     wake_up(s);
