@@ -4,6 +4,7 @@
 #
 #   broker_start [--set key=value]...   start it; sets $bootstrap and $broker_pid
 #   broker_stop                         stop it cleanly; fails if it ends with an error
+#   broker_kill                         kill -9; broker_start may start it again with its data
 #
 # $STRANDLINE names the program (build/strandline). With BROKER=kafka real Apache Kafka is started
 # instead, to tell a fault of a test from one of ours; keys then go into its server.properties. The
@@ -44,6 +45,11 @@ start_kafka() {
         keys+=("$2")
         shift 2
     done
+    if [ -e "$work/server.properties" ]; then
+        "$root/tests/tools/kafka" again "$work"
+        broker_pid=$(cat "$work/pid")
+        return
+    fi
     port=$(free_port)
     "$root/tests/tools/kafka" start kafka "$work" "$port" "${keys[@]}" || fail "no Kafka"
     bootstrap=127.0.0.1:$port
@@ -69,6 +75,13 @@ broker_stop() {
     timeout "$STOP_SECONDS" tail --pid="$pid" -f /dev/null || fail "no stop in $STOP_SECONDS s"
     wait "$pid" || status=$?
     [ "$status" = 0 ] || { tail -n 20 "$work/err" >&2; fail "the broker ended with $status"; }
+}
+
+broker_kill() {
+    kill -9 "$broker_pid"
+    wait "$broker_pid" 2>/dev/null || true
+    timeout "$STOP_SECONDS" tail --pid="$broker_pid" -f /dev/null
+    broker_pid=
 }
 
 at_exit() {

@@ -163,13 +163,16 @@ func readAll(ctx context.Context, bootstrap, topic string, out *bufio.Writer) {
 			left[end.Partition] = end.Offset
 		}
 	})
-	client := connect(bootstrap, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: parts}))
+	client := connect(bootstrap, kgo.KeepControlRecords(),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: parts}))
 	defer client.Close()
 	for len(left) > 0 {
 		fetches := client.PollFetches(ctx)
 		check(fetches.Err())
 		fetches.EachRecord(func(r *kgo.Record) {
-			printRecord(out, r)
+			if !r.Attrs.IsControl() {
+				printRecord(out, r)
+			}
 			if r.Offset+1 >= left[r.Partition] {
 				delete(left, r.Partition)
 			}
