@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SL_BROKER_BROKER_INT_H
+#define SL_BROKER_BROKER_INT_H
+
+#include <uthash.h>
+
+#include "base/arena.h"
+#include "base/assert.h"
+#include "base/heap.h"
+#include "base/limits.h"
+#include "base/list.h"
+#include "base/uuid.h"
+#include "broker/broker.h"
+#include "io/io.h"
+#include "keeper/keeper.h"
+#include "log/log.h"
+#include "metadata/metadata.h"
+#include "record/record.h"
+#include "wire/apis.h"
+#include "wire/header.h"
+#include "wire/messages.h"
+
+/*
+ * What the files of the broker share. Who may touch what:
+ *  - struct broker: set up before io_run, constant afterwards;
+ *  - struct control: the control loop;
+ *  - struct shard, its connections, requests and topic slots: the shard's loop;
+ *  - struct partition: constant but for what is marked, which belongs to the owner shard or is
+ *    atomic.
+ * Everything between loops is a message (io_post) that carries what it is about.
+ */
+
+struct control;
+struct conn;
+struct request;
+struct shard;
+struct fetch;
+
+/* ---- broker ----------------------------------------------------------------------------- */
+
+#define LISTENERS_MAX 8
+
+struct listener {
+    struct broker *broker;
+    char *name; /* of the listener: PLAINTEXT */
+    char *host; /* as configured; "" is all addresses */
+    uint16_t port;
+    char *advertised_host; /* NULL: the address that the client came in by */
+    uint16_t advertised_port;
+    struct io_listener *io[2]; /* a second one where a name has an IPv4 and an IPv6 address */
+    int io_count;
+};
+
+struct broker {
+    struct io *io;
+    struct broker_args args;
+    int32_t node_id;
+    struct str cluster_id;                /* of the directories */
+    char cluster_id_new[UUID_TEXT_BYTES]; /* what new directories get */
+    int64_t start_ns;
+    struct io_budget budget; /* frames and response chunks of all connections */
+    struct log_dir **dirs;
+    struct log_dir_found *found; /* by directory; released once loaded */
+    int dir_count;
+    struct listener listeners[LISTENERS_MAX];
+    int listener_count;
+    struct shard *shards;
+    int shard_count;
+    struct control *control;
+    struct keeper *keeper;
+    _Atomic int32_t conn_count;
+};
+
+/* ---- shard ------------------------------------------------------------------------------ */
+
+/* A deadline on a shard: cancelled at once, without a completion. */
+struct delay {
+    struct heap_node node;
+    void (*expired)(struct delay *d);
+};
+
+/* What a shard knows of a topic. */
+struct topic_slot {
+    UT_hash_handle by_name;
+    UT_hash_handle by_id;
+    char *name;
+    int32_t name_n;
+    struct uuid id;
+    struct topic_config config;
+    struct partition **partitions; /* by index; NULL while one is not there */
+    int32_t partition_count;
+};
+
+/* One loop's accepting from one listening socket. */
+struct shard_accept {
+    struct io_accept accept;
+    struct delay retry; /* after ERR_LIMIT */
+    struct shard *shard;
+    struct listener *listener;
+    struct io_listener *io;
+};
+
+struct shard {
+    struct broker *broker;
+    int index;
+    struct io_loop *loop;
+    struct metadata_image *image; /* a reference */
+    const struct config *config;  /* of the control loop, alive until every shard has a newer */
+    struct topic_slot *topics_by_name;
+    struct topic_slot *topics_by_id;
+    struct list conns;            /* struct conn by link */
+    struct shard_accept *accepts; /* one per io_listener */
+    int accept_count;
+    struct heap delays;
+    struct io_timer delay_timer;
+    struct list dirty; /* connections with something to send */
+    struct io_msg flush_msg;
+    bool flush_posted;
+    struct list starved; /* connections that wait for the budget */
+    struct delay starved_delay;
+    struct delay idle_delay;
+    struct decompressor *decompressor;
+    struct fetch_cache *fetch_cache;
+    bool stopping;
+};
+
+void shard_init(struct shard *s, struct broker *b, int index);
+void shard_fini(struct shard *s);
+/* Starts to accept connections; stops and closes all of them. On the shard. */
+void shard_start_listening(struct shard *s);
+void shard_stop(struct shard *s);
+
+int64_t shard_now_ns(const struct shard *s);
+int64_t shard_now_ms(const struct shard *s); /* wall clock */
+void shard_delay_set(struct shard *s, struct delay *d, int64_t deadline_ns);
+void shard_delay_cancel(struct shard *s, struct delay *d);
+
+struct topic_slot *shard_find_topic(struct shard *s, struct str name);
+struct topic_slot *shard_find_topic_id(struct shard *s, struct uuid id);
+/* NULL when the slot is NULL or has no such partition. */
+struct partition *slot_partition(const struct topic_slot *slot, int32_t index);
+/* By name where it is not null, else by id. */
+struct topic_slot *shard_find_topic_either(struct shard *s, struct str name, struct uuid id);
+
+/* Which shard owns a partition. */
+int shard_for_partition(const struct broker *b, struct uuid topic_id, int32_t index);
+
+/* Changes that the control loop sends to every shard; it waits for all of them. */
+enum shard_update_kind {
+    SHARD_IMAGE = 0,            /* a new image (and config): topics gone from it are dropped */
+    SHARD_ADD_PARTITION = 1,    /* it can be found from now on */
+    SHARD_REMOVE_PARTITION = 2, /* likewise not */
+    SHARD_LISTEN = 3,
+    SHARD_STOP = 4,
+};
+
+struct shard_update {
+    struct io_msg msg;
+    struct shard *shard;
+    enum shard_update_kind kind;
+    struct metadata_image *image; /* a reference for the shard */
+    const struct config *config;
+    struct partition *partition;
+    struct shard_broadcast *broadcast;
+};
+
+/* One update for all shards; `done` on the control loop when each has carried it out. */
+struct shard_broadcast {
+    void (*done)(struct shard_broadcast *b);
+    void *ctx;
+    int pending;
+    struct shard_update *updates;
+};
+
+void shard_broadcast(struct control *c, enum shard_update_kind kind, struct partition *p,
+                     void (*done)(struct shard_broadcast *b), void *ctx);
+
+/* ---- connections ------------------------------------------------------------------------ */
+
+#define CONN_INLINE_BYTES 1024
+#define CONN_CHUNKS_MAX 4
+
+struct conn {
+    struct list link;    /* shard->conns */
+    struct list dirty;   /* shard->dirty */
+    struct list starved; /* shard->starved */
+    struct shard *shard;
+    struct listener *listener;
+    struct io_conn *io;
+    struct io_recv recv;
+    struct io_send send;
+    int64_t active_ns; /* last byte received or sent */
+    /* input */
+    uint8_t in[CONN_INLINE_BYTES];
+    size_t in_n;
+    struct io_buf *frame; /* being received; NULL between frames */
+    size_t frame_n;       /* bytes of it that are there */
+    size_t frame_size;
+    size_t frame_trust; /* largest frame received whole: allocated at once up to this */
+    /* requests in order of arrival */
+    struct list requests;
+    int request_count;
+    size_t request_bytes;
+    bool start_blocked; /* a validation is under way: nothing starts behind it */
+    bool starting;
+    bool read_closed; /* the peer has closed, or sent something that ends the connection */
+    bool closing;
+    /* output: replied requests at the head of `requests` are being sent */
+    struct list sending;                    /* wholly handed to the send that is under way */
+    struct io_buf *chunks[CONN_CHUNKS_MAX]; /* file bytes of the send that is under way */
+    int chunk_count;
+    bool reading;               /* a job reads the next chunk from the disk */
+    struct io_buf *ready_chunk; /* its result */
+    /* for logs */
+    char client_software[64];
+    uint64_t unserved_logged; /* bit per api key: logged once */
+};
+
+void conn_accepted(struct shard *s, struct listener *l, struct io_conn *io);
+/* Closes; it goes when its last request has ended. */
+void conn_close(struct conn *c, const char *why);
+void conn_mark_dirty(struct conn *c);
+/* Sends what is ready, frees what was sent. */
+void conn_flush(struct conn *c);
+void conn_sent(struct conn *c, enum err err);
+void conn_start_requests(struct conn *c);
+/* Reads on if its limits allow. */
+void conn_resume(struct conn *c);
+/* Frees it if it is closing and nothing refers to it any more. */
+void conn_try_free(struct conn *c);
+/* Closes connections that have been silent for connections.max.idle.ms. */
+void conn_close_idle(struct shard *s);
+
+/* ---- requests --------------------------------------------------------------------------- */
+
+enum request_state {
+    REQUEST_QUEUED = 0,  /* received */
+    REQUEST_STARTED = 1, /* with its handler */
+    REQUEST_REPLIED = 2, /* the response is encoded, or there is none */
+};
+
+struct request {
+    struct list link; /* conn->requests, or conn->sending */
+    struct conn *conn;
+    struct shard *shard;
+    struct io_buf *frame;
+    size_t frame_n;
+    struct request_header header;
+    const struct api *api;
+    struct arena arena;
+    void *in;  /* the decoded message, in the arena */
+    void *out; /* the response, in the arena */
+    enum request_state state;
+    bool close_after; /* the connection ends behind this request */
+    int64_t arrived_ns;
+    struct io_msg msg; /* to the control loop and back */
+    void (*on_control)(struct control *c, struct request *r);
+    void (*on_home)(struct request *r);
+    struct fetch *fetch; /* while it is parked */
+    /* response */
+    struct wire_out encoded;
+    size_t sent_at;     /* of encoded.p */
+    size_t hole_at;     /* index of the next hole */
+    int64_t hole_sent;  /* bytes of it */
+    struct list ranges; /* struct file_range: freed with the request */
+};
+
+/* Stored bytes that a response carries: the ext of its records field. */
+struct file_range {
+    struct list link;
+    struct io_file *file; /* a reference */
+    int64_t pos;
+    int64_t n;
+};
+
+/* Decodes and hands to the handler, or ends the connection as the protocol says. */
+void request_start(struct request *r);
+/* Encodes r->out and sends it in its turn. On the request's shard. */
+void request_reply(struct request *r);
+/* acks=0: no bytes. */
+void request_finish_silently(struct request *r);
+/* Nothing more can be said: the connection is closed behind what was answered before. */
+void request_abort(struct request *r, const char *why);
+void request_free(struct request *r);
+/*
+ * Runs fn on the control loop, which ends with request_return (any thread): then on_home runs on
+ * the request's shard, usually request_reply.
+ */
+void request_to_control(struct request *r, void (*fn)(struct control *c, struct request *r),
+                        void (*on_home)(struct request *r));
+void request_return(struct request *r);
+/* Allocates n elements of a response's array in the request's arena, each initialised. */
+void *request_array(struct request *r, const struct schema *element, int32_t n);
+/* Plain zeroed memory of the request. */
+void *request_alloc(struct request *r, size_t size);
+/* The range becomes the ext of a records field; takes the file's reference. */
+void request_add_range(struct request *r, struct records *field, const struct log_range *range);
+
+/* One function per API: `handle_produce`, ... */
+#define API(key, NAME, name, ...) void handle_##name(struct request *r);
+#include "wire/apis.def"
+#undef API
+
+/* ApiVersions in a version that we do not know: answered in version 0. */
+void api_versions_unsupported(struct request *r);
+
+/* ---- partitions ------------------------------------------------------------------------- */
+
+struct partition {
+    _Atomic int32_t refs;
+    struct broker *broker;
+    struct shard *owner;
+    char *topic;
+    int32_t index;
+    struct uuid topic_id;
+    int dir; /* index of its log directory */
+    struct log_view *view;
+    _Atomic int32_t leader_epoch;
+    struct list of_control;      /* control->partitions; control loop */
+    struct io_msg retention_msg; /* in flight while retention_runs */
+    _Atomic bool retention_runs;
+    /* owner only */
+    struct log *log;
+    struct list produce_waiters; /* struct produce_part by link, ascending last offset */
+    struct list fetch_waiters;   /* struct fetch_waiter by link */
+    bool refusing;               /* deletion or stop is under way */
+    void (*closed)(struct partition *p, enum err err); /* on the owner, when the log is gone */
+    void *closed_ctx;
+};
+
+struct partition *partition_new(struct broker *b, const char *topic, struct uuid topic_id,
+                                int32_t index, int32_t leader_epoch);
+/* Any thread. The last reference frees; the log must be gone by then. */
+struct partition *partition_ref(struct partition *p);
+void partition_unref(struct partition *p);
+/* Takes the loaded log. On the owner. */
+void partition_open(struct partition *p, struct log_loaded *loaded);
+/* Answers all waiters, then closes or deletes the log; p->closed is called. On the owner. */
+void partition_shut(struct partition *p, bool delete_files);
+void partition_set_config(struct partition *p, const struct topic_config *config);
+/* Epoch of the request against ours: ERR_FENCED_LEADER_EPOCH, ERR_UNKNOWN_LEADER_EPOCH. */
+must_use enum err partition_check_epoch(const struct partition *p, int32_t epoch);
+
+/* ---- visits: asking the owners of many partitions --------------------------------------- */
+
+/*
+ * A request that needs something of partitions: each item travels to the partition's owner, does
+ * its work there (now, or later by a completion), and comes home; when all are home, `done` runs
+ * on the request's shard. Everything lies in the request's arena, which nobody else uses
+ * meanwhile; an item touches its own memory only.
+ */
+struct visit;
+
+struct visit_item {
+    struct io_msg msg;
+    struct visit *visit;
+    struct partition *partition; /* NULL: nobody to ask, err says why; else a reference */
+    enum err err;
+    void *out; /* what the caller wants filled in */
+    const void *in;
+    struct io_job job; /* for work that blocks */
+    struct log_snapshot *snapshot;
+    int64_t offset;
+    int64_t timestamp;
+    int32_t epoch;
+};
+
+struct visit {
+    struct request *request;
+    /* On the owner; ends with visit_item_done, now or later. */
+    void (*at_owner)(struct visit_item *item);
+    /* At home, when all items are back. */
+    void (*done)(struct request *r, struct visit *v);
+    int count;
+    int pending;
+    struct visit_item items[];
+};
+
+struct visit *visit_new(struct request *r, int count, void (*at_owner)(struct visit_item *item),
+                        void (*done)(struct request *r, struct visit *v));
+/* Looks the partition up; item->err is set when it is not there. */
+void visit_find(struct visit_item *item, struct str topic, int32_t index);
+void visit_start(struct visit *v);
+/* On the owner. */
+void visit_item_done(struct visit_item *item, enum err err);
+
+/* ---- produce ---------------------------------------------------------------------------- */
+
+struct produce;
+
+/* One partition of a produce request; travels to the partition's owner and back. */
+struct produce_part {
+    struct list link; /* partition->produce_waiters */
+    struct io_msg msg;
+    struct produce *produce;
+    struct partition *partition; /* NULL: refused before it got there */
+    struct log_append append;
+    struct batch_verdict verdict;
+    int16_t acks;
+    enum err err;
+    struct str message; /* for people; null */
+    int64_t log_start_offset;
+    struct topic_config config; /* as of the request */
+    bool is_large;              /* validated by a job */
+    bool is_home;               /* home shard only: answered */
+};
+
+/* Appends, on the owner; answers by produce_part_done now or later. */
+void partition_append(struct partition *p, struct produce_part *part);
+/* On the owner: the part is answered and goes home. */
+void produce_part_done(struct produce_part *part, enum err err);
+
+/* ---- fetch ------------------------------------------------------------------------------ */
+
+/* A parked fetch's registration at one partition. See fetch.c for its life. */
+struct fetch_waiter {
+    struct list link;     /* partition->fetch_waiters; owner */
+    struct io_msg msg;    /* registration, and back when it is woken */
+    struct io_msg cancel; /* likewise for the cancellation */
+    struct partition *partition;
+    struct shard *home;
+    int64_t end_seen;     /* the bound that was not enough */
+    bool is_committed;    /* read_committed: the bound is the last stable offset */
+    struct fetch *fetch;  /* home only: NULL when the fetch is gone */
+    struct list of_fetch; /* home only */
+    int pending;          /* home only: messages that have not come back */
+};
+
+/* On the owner: the partition's bounds have moved or it is going. */
+void fetch_wake_partition(struct partition *p);
+/* A response is ready behind this parked fetch: complete it soon. */
+void fetch_hurry(struct fetch *f);
+/* The connection is going: answer now. */
+void fetch_abandon(struct fetch *f);
+
+struct fetch_cache *fetch_cache_new(int32_t slots);
+void fetch_cache_free(struct fetch_cache *cache);
+
+/* ---- control ---------------------------------------------------------------------------- */
+
+struct control *control_new(struct broker *b, struct config *config);
+void control_free(struct control *c);
+/* Reads the keeper, loads all logs, then listens and reports. Starts as a callback of the loop. */
+void control_start(struct control *c);
+void control_stop(struct control *c, enum err err, const char *why);
+struct broker *control_broker(struct control *c);
+struct io_loop *control_loop(const struct broker *b);
+/* The newest image and configuration, borrowed. */
+struct metadata_image *control_image(struct control *c);
+const struct config *control_config(struct control *c);
+
+/* Control loop: makes the topics that a Metadata request names and that do not exist. */
+void topics_auto_create(struct control *c, struct request *r);
+
+/* The address of this broker for a client of this connection, in the arena. */
+void conn_advertised(const struct conn *c, struct arena *arena, struct str *host, int32_t *port);
+
+#endif

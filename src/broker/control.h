@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SL_BROKER_CONTROL_H
+#define SL_BROKER_CONTROL_H
+
+#include "broker/broker_int.h"
+
+/*
+ * The control loop's files: control.c (tasks, publishing, partitions), store.c (what the keeper
+ * holds), load.c (start), topics.c, configs_api.c, producer_ids.c. Everything here runs on the
+ * control loop unless it says otherwise.
+ */
+
+/* An administrative change. They run one after the other, in order of arrival. */
+struct task {
+    struct list link;
+    void (*run)(struct control *c, struct task *t);
+};
+
+struct control {
+    struct broker *broker;
+    struct io_loop *loop;
+    struct keeper *keeper;
+    struct config *config;        /* in force; owned */
+    struct metadata_image *image; /* the newest; a reference */
+    struct list tasks;            /* waiting; the first one runs */
+    bool task_runs;
+    struct list partitions; /* struct partition by of_control */
+    int32_t partition_count;
+    int32_t *dir_partitions; /* partitions by log directory, for placing new ones */
+    struct io_signal signal;
+    struct io_timer retention_timer;
+    bool is_serving;
+    bool stopping;
+    enum err stop_err;
+    const char *stop_why;
+    int closing;       /* partitions that have not closed */
+    struct load *load; /* while the broker starts */
+    struct producer_ids *producer_ids;
+};
+
+void control_enqueue(struct control *c, struct task *t,
+                     void (*run)(struct control *, struct task *));
+/* The running task has ended; its memory is the caller's. */
+void control_task_end(struct control *c);
+
+/* The next image, without telling anybody yet; the delta is emptied. */
+void control_set_image(struct control *c, struct metadata_delta *delta);
+/*
+ * Applies a delta (emptied here) and tells all shards; `done` when each has the new image. With
+ * `config` the configuration in force is replaced too (taken).
+ */
+void control_publish(struct control *c, struct metadata_delta *delta, struct config *config,
+                     void (*done)(struct control *c, void *ctx), void *ctx);
+
+/*
+ * Makes a partition's log in the directory with the fewest partitions, or takes over a loaded one,
+ * opens it on its owner and lets all shards find it; `done` then.
+ */
+struct partition_spec {
+    const char *topic; /* borrowed until done */
+    struct uuid topic_id;
+    int32_t index;
+    int32_t leader_epoch;
+    struct topic_config config;
+    struct log_loaded *loaded; /* taken; NULL: make a new one */
+    int dir;                   /* of the loaded one */
+};
+
+void control_add_partition(struct control *c, const struct partition_spec *spec,
+                           void (*done)(struct control *c, void *ctx, enum err err), void *ctx);
+/* Takes it from all shards, closes or deletes its log; `done` when it is gone. */
+void control_remove_partition(struct control *c, struct partition *p, bool delete_files,
+                              void (*done)(struct control *c, void *ctx, enum err err), void *ctx);
+struct partition *control_find_partition(struct control *c, struct uuid topic_id, int32_t index);
+
+/* What is in force for a topic with these overrides. */
+struct topic_config control_topic_config(struct control *c, const struct config_overrides *o);
+
+/* ---- store.c: what the keeper holds */
+
+/* Operations for one multi, with the memory that they point to. */
+struct store_ops {
+    struct keeper_op *v;
+    int n;
+    int cap;
+    struct arena arena;
+    struct keeper_call call;
+    struct io_msg msg;
+    struct control *control;
+    void (*done)(struct control *c, void *ctx, enum err err);
+    void *ctx;
+};
+
+struct store_ops *store_ops_new(void);
+/* Instead of a commit. */
+void store_ops_free(struct store_ops *ops);
+/* The nodes that every cluster has. */
+void store_lay_out(struct store_ops *ops, struct str cluster_id);
+void store_add_topic(struct store_ops *ops, const struct metadata_topic *topic);
+/* More partitions: the topic as it will be. */
+void store_grow_topic(struct store_ops *ops, const struct metadata_topic *topic, int32_t before);
+void store_set_partition(struct store_ops *ops, struct str topic, int32_t index,
+                         const struct metadata_partition *p);
+void store_set_topic_configs(struct store_ops *ops, struct str name,
+                             const struct config_overrides *o);
+/* The node is made if it is not there yet. */
+void store_set_broker_configs(struct store_ops *ops, int32_t broker_id, bool exists,
+                              const struct config_overrides *o);
+void store_mark_deletion(struct store_ops *ops, struct str name);
+/* All nodes of a topic and the mark. */
+void store_remove_topic(struct store_ops *ops, const struct metadata_topic *topic);
+/* Everything that a start needs to know. */
+struct store_contents {
+    bool is_new;                    /* the tree was empty: it has been laid out now */
+    struct str cluster_id;          /* in the store's memory */
+    struct metadata_topic **topics; /* references; marked ones have is_deleting */
+    int32_t topic_count;
+    struct metadata_broker_config *broker_configs;
+    int32_t broker_config_count;
+    char *damage; /* what could not be understood, for people; NULL */
+};
+
+/* `contents` stays the store's until done returns. `cluster_id` is for a new tree. */
+void store_load(struct control *c, struct str cluster_id,
+                void (*done)(struct control *c, void *ctx, enum err err,
+                             struct store_contents *contents),
+                void *ctx);
+/* A block of producer ids that nobody else gets: [first, end). */
+void store_take_producer_ids(struct control *c,
+                             void (*done)(struct control *c, void *ctx, enum err err, int64_t first,
+                                          int64_t end),
+                             void *ctx);
+/* All or nothing; takes ops. */
+void store_commit(struct control *c, struct store_ops *ops,
+                  void (*done)(struct control *c, void *ctx, enum err err), void *ctx);
+
+/* ---- load.c */
+void load_start(struct control *c, void (*done)(struct control *c));
+void load_free(struct load *l);
+
+/* ---- topics.c */
+/* Makes a deletion that was interrupted complete. */
+void topics_resume_deletion(struct control *c, struct str name);
+
+/* ---- producer_ids.c */
+struct producer_ids *producer_ids_new(void);
+void producer_ids_free(struct producer_ids *ids);
+
+#endif

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fetch: the shard of the connection serves it alone. It walks the partitions in the order of the
+ * request under the byte budget, finds ranges of stored batches (log_view_read: any shard may),
+ * and answers when there is enough, when there is an error, or when the time is up; else it parks
+ * once and looks again when an owner says that something has moved.
+ *
+ * Where the page cache does not hold what is needed to find a range, a job finds it and the walk
+ * goes on from there.
+ *
+ * The life of a waiter: at a partition of the own shard it is simply on the partition's list. At
+ * another shard's it travels: registered by a message, it comes back when it is woken; to cancel
+ * it, a second message is sent after it, and the owner sends both back. It is freed at home when
+ * nothing of it is under way any more, so that no shard ever touches another's memory.
+ */
+#include "broker/fetch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+#define HURRY_NS 1000000
+
+struct fetch {
+    struct request *request;
+    struct shard *shard;
+    struct fetch_session *session;
+    bool is_incremental;
+    bool is_committed; /* read_committed */
+    int32_t min_bytes;
+    int32_t max_bytes;
+    int64_t deadline_ns;
+    struct delay deadline;
+    struct list waiters; /* by of_fetch */
+    struct io_msg look;  /* "look again" */
+    bool look_posted;
+    bool is_answered;
+    /* the walk */
+    struct list *at; /* next part */
+    int64_t bytes;   /* found so far */
+    bool any_error;
+    /* the part that a job reads for us */
+    struct io_job job;
+    struct log_snapshot *snapshot;
+    struct fetch_part *job_part;
+    bool is_reading;
+};
+
+static void walk(struct fetch *f);
+
+/* ---- waiters ---------------------------------------------------------------------------- */
+
+static void waiter_free_if_home(struct fetch_waiter *w)
+{
+    if (w->pending > 0)
+        return;
+    partition_unref(w->partition);
+    free(w);
+}
+
+static void look_again(struct fetch *f)
+{
+    if (f->look_posted || f->is_answered)
+        return;
+    f->look_posted = true;
+    io_post(f->shard->loop, &f->look);
+}
+
+static void waiter_home(struct io_msg *msg)
+{
+    struct fetch_waiter *w = CONTAINER_OF(msg, struct fetch_waiter, msg);
+
+    w->pending--;
+    if (w->fetch)
+        look_again(w->fetch);
+    waiter_free_if_home(w);
+}
+
+static void cancel_home(struct io_msg *msg)
+{
+    struct fetch_waiter *w = CONTAINER_OF(msg, struct fetch_waiter, cancel);
+
+    w->pending--;
+    waiter_free_if_home(w);
+}
+
+/* On the owner: a waiter of another shard goes home. */
+static void send_home(struct fetch_waiter *w)
+{
+    list_remove(&w->link);
+    w->msg.fn = waiter_home;
+    io_post(w->home->loop, &w->msg);
+}
+
+void fetch_wake_partition(struct partition *p)
+{
+    LIST_EACH_SAFE (node, &p->fetch_waiters) {
+        struct fetch_waiter *w = LIST_ENTRY(node, struct fetch_waiter, link);
+
+        if (w->home == p->owner)
+            look_again(w->fetch);
+        else
+            send_home(w);
+    }
+}
+
+static int64_t read_bound(const struct log_bounds *b, bool is_committed)
+{
+    return is_committed ? b->last_stable : b->high_watermark;
+}
+
+static void register_at_owner(struct io_msg *msg)
+{
+    struct fetch_waiter *w = CONTAINER_OF(msg, struct fetch_waiter, msg);
+    struct partition *p = w->partition;
+    struct log_bounds now = {.is_gone = true};
+
+    list_push_back(&p->fetch_waiters, &w->link);
+    if (p->log && !p->refusing)
+        log_view_bounds(p->view, &now);
+    if (now.is_gone || read_bound(&now, w->is_committed) != w->end_seen)
+        send_home(w);
+}
+
+static void cancel_at_owner(struct io_msg *msg)
+{
+    struct fetch_waiter *w = CONTAINER_OF(msg, struct fetch_waiter, cancel);
+
+    if (list_is_linked(&w->link))
+        send_home(w);
+    w->cancel.fn = cancel_home;
+    io_post(w->home->loop, &w->cancel);
+}
+
+static void wait_at(struct fetch *f, struct partition *p, int64_t end_seen)
+{
+    struct fetch_waiter *w = xcalloc(1, sizeof(*w));
+
+    w->partition = partition_ref(p);
+    w->home = f->shard;
+    w->fetch = f;
+    w->end_seen = end_seen;
+    w->is_committed = f->is_committed;
+    list_init(&w->link);
+    list_push_back(&f->waiters, &w->of_fetch);
+    if (p->owner == f->shard) {
+        list_push_back(&p->fetch_waiters, &w->link);
+        return;
+    }
+    w->pending = 1;
+    w->msg.fn = register_at_owner;
+    io_post(p->owner->loop, &w->msg);
+}
+
+static void stop_waiting(struct fetch *f)
+{
+    struct list *node;
+
+    while ((node = list_pop_front(&f->waiters))) {
+        struct fetch_waiter *w = LIST_ENTRY(node, struct fetch_waiter, of_fetch);
+
+        w->fetch = NULL;
+        if (w->home == w->partition->owner) {
+            list_remove(&w->link);
+        } else if (w->pending > 0) {
+            w->pending++;
+            w->cancel.fn = cancel_at_owner;
+            io_post(w->partition->owner->loop, &w->cancel);
+        }
+        waiter_free_if_home(w);
+    }
+}
+
+/* ---- answering -------------------------------------------------------------------------- */
+
+static void fetch_free(struct fetch *f)
+{
+    if (f->look_posted || f->is_reading)
+        return;
+    free(f);
+}
+
+static bool has_news(const struct fetch_part *part)
+{
+    return part->err || part->range.file ||
+           part->bounds.high_watermark != part->sent_high_watermark ||
+           part->bounds.log_start != part->sent_log_start;
+}
+
+static void fill_part(struct fetch *f, struct fetch_response_partition *out,
+                      struct fetch_part *part)
+{
+    struct request *r = f->request;
+
+    out->partition_index = part->index;
+    out->error_code = err_wire(part->err);
+    out->records.b = (struct bytes){.p = (const uint8_t *)"", .n = 0};
+    out->aborted_transactions.n = -1;
+    out->high_watermark = -1;
+    part->sent_high_watermark = -1;
+    if (part->err)
+        return;
+    out->high_watermark = part->bounds.high_watermark;
+    out->last_stable_offset = part->bounds.last_stable;
+    out->log_start_offset = part->bounds.log_start;
+    part->sent_high_watermark = part->bounds.high_watermark;
+    part->sent_log_start = part->bounds.log_start;
+    if (f->is_committed) {
+        out->aborted_transactions.n = part->aborted_n;
+        out->aborted_transactions.v =
+            request_array(r, &fetch_response_aborted_transaction_schema, part->aborted_n);
+        for (int i = 0; i < part->aborted_n; i++) {
+            out->aborted_transactions.v[i].producer_id = part->aborted[i].producer_id;
+            out->aborted_transactions.v[i].first_offset = part->aborted[i].first_offset;
+        }
+    }
+    if (part->range.file) {
+        request_add_range(r, &out->records, &part->range);
+        part->range.file = NULL;
+    }
+}
+
+/* Parts of one topic that follow each other share its entry. */
+static bool same_topic(const struct fetch_part *a, const struct fetch_part *b)
+{
+    return a && uuid_eq(a->key.topic_id, b->key.topic_id) && a->key.name_hash == b->key.name_hash &&
+           (a->name == b->name || (a->name && b->name && strcmp(a->name, b->name) == 0));
+}
+
+static void fill_response(struct fetch *f)
+{
+    struct request *r = f->request;
+    struct fetch_response *out = r->out;
+    struct fetch_response_topic *topic = NULL;
+    struct fetch_part *before = NULL;
+    int32_t n = f->session->part_count;
+
+    out->session_id = f->session->id;
+    out->responses.v = request_array(r, &fetch_response_topic_schema, n);
+    LIST_EACH_SAFE (node, &f->session->parts) {
+        struct fetch_part *part = LIST_ENTRY(node, struct fetch_part, link);
+
+        if (f->is_incremental && !has_news(part))
+            continue;
+        if (!same_topic(before, part)) {
+            topic = &out->responses.v[out->responses.n++];
+            topic->topic = str_of(part->name ? part->name : "");
+            topic->topic_id = part->key.topic_id;
+            topic->partitions.v = request_array(r, &fetch_response_partition_schema, n);
+        }
+        before = part;
+        fill_part(f, &topic->partitions.v[topic->partitions.n++], part);
+        n--;
+    }
+}
+
+/* Partitions that had data go to the end, so that a small budget serves all of them in turn. */
+static void rotate_served(struct fetch_session *session)
+{
+    struct list served;
+
+    if (session->id == 0)
+        return;
+    list_init(&served);
+    LIST_EACH_SAFE (node, &session->parts) {
+        struct fetch_part *part = LIST_ENTRY(node, struct fetch_part, link);
+
+        if (part->range.file) {
+            list_remove(node);
+            list_push_back(&served, node);
+        }
+    }
+    list_splice_back(&session->parts, &served);
+}
+
+static void answer(struct fetch *f)
+{
+    struct request *r = f->request;
+
+    assert(!f->is_answered && !f->is_reading);
+    stop_waiting(f);
+    shard_delay_cancel(f->shard, &f->deadline);
+    f->is_answered = true;
+    r->fetch = NULL;
+    rotate_served(f->session);
+    fill_response(f);
+    request_reply(r);
+    fetch_session_done(f->shard, f->session);
+    f->session = NULL;
+    fetch_free(f);
+}
+
+/* ---- one partition ---------------------------------------------------------------------- */
+
+static struct partition *find_partition(struct fetch *f, const struct fetch_part *part,
+                                        enum err *err)
+{
+    struct topic_slot *slot = part->name ? shard_find_topic(f->shard, str_of(part->name))
+                                         : shard_find_topic_id(f->shard, part->key.topic_id);
+    struct partition *p = slot_partition(slot, part->index);
+
+    *err = ERR_NONE;
+    if (!slot && !part->name)
+        *err = ERR_UNKNOWN_TOPIC_ID;
+    else if (!p)
+        *err = ERR_UNKNOWN_TOPIC_OR_PARTITION;
+    else
+        *err = partition_check_epoch(p, part->leader_epoch);
+    return *err ? NULL : p;
+}
+
+/* Reads from a view into the part's result, within the budget that is left. */
+static enum err read_part(struct fetch *f, struct fetch_part *part, const struct log_view *view,
+                          enum log_wait wait)
+{
+    int64_t upto = read_bound(&part->bounds, f->is_committed);
+    int64_t left = MAX(f->max_bytes - f->bytes, 0);
+    int32_t max = (int32_t)MIN(left, MAX(part->max_bytes, 0));
+    enum err err = log_view_read(view, part->offset, upto, max, f->bytes == 0, wait, &part->range);
+
+    part->aborted_n = 0;
+    if (!err && part->range.file && f->is_committed)
+        err = log_view_aborted(view, part->offset, upto, wait, &f->request->arena, &part->aborted,
+                               &part->aborted_n);
+    if (err) {
+        io_file_unref(part->range.file);
+        part->range.file = NULL;
+    }
+    return err;
+}
+
+static void drop_range(struct fetch_part *part)
+{
+    if (part->range.file)
+        io_file_unref(part->range.file);
+    part->range = (struct log_range){0};
+}
+
+static void count_part(struct fetch *f, struct fetch_part *part, enum err err)
+{
+    part->err = err;
+    f->any_error = f->any_error || err;
+    if (!err && part->range.file)
+        f->bytes += part->range.n;
+}
+
+/* Bounds and offset; true when there is something to read. */
+static bool check_part(struct fetch *f, struct fetch_part *part, struct partition *p)
+{
+    log_view_bounds(p->view, &part->bounds);
+    if (part->bounds.is_gone)
+        part->err = ERR_UNKNOWN_TOPIC_OR_PARTITION;
+    else if (part->offset < part->bounds.log_start || part->offset > part->bounds.end)
+        part->err = ERR_OFFSET_OUT_OF_RANGE;
+    return !part->err && part->offset < read_bound(&part->bounds, f->is_committed);
+}
+
+/* ---- cold reads ------------------------------------------------------------------------- */
+
+static void find_cold(struct io_job *job)
+{
+    struct fetch *f = CONTAINER_OF(job, struct fetch, job);
+
+    f->job_part->err = read_part(f, f->job_part, log_snapshot_view(f->snapshot), LOG_BLOCKING);
+}
+
+static void found_cold(struct io_job *job)
+{
+    struct fetch *f = CONTAINER_OF(job, struct fetch, job);
+
+    log_snapshot_free(f->snapshot);
+    f->is_reading = false;
+    count_part(f, f->job_part, f->job_part->err);
+    walk(f);
+}
+
+static void submit_cold(struct fetch *f, struct fetch_part *part, struct partition *p)
+{
+    f->is_reading = true;
+    f->job_part = part;
+    f->snapshot = log_snapshot_take(p->view);
+    f->job.run = find_cold;
+    f->job.done = found_cold;
+    io_job_submit(f->shard->loop, &f->job);
+}
+
+/* ---- the walk --------------------------------------------------------------------------- */
+
+static void park(struct fetch *f)
+{
+    if (!list_is_empty(&f->waiters))
+        return;
+    LIST_EACH (node, &f->session->parts) {
+        struct fetch_part *part = LIST_ENTRY(node, struct fetch_part, link);
+        enum err err;
+        struct partition *p = find_partition(f, part, &err);
+
+        if (p)
+            wait_at(f, p, read_bound(&part->bounds, f->is_committed));
+    }
+}
+
+static bool is_enough(const struct fetch *f)
+{
+    return f->any_error || f->bytes >= f->min_bytes || f->session->part_count == 0 ||
+           shard_now_ns(f->shard) >= f->deadline_ns || f->request->conn->closing;
+}
+
+static void walk(struct fetch *f)
+{
+    while (f->at != &f->session->parts) {
+        struct fetch_part *part = LIST_ENTRY(f->at, struct fetch_part, link);
+        struct partition *p = find_partition(f, part, &part->err);
+        enum err err = part->err;
+
+        f->at = f->at->next;
+        if (p && check_part(f, part, p)) {
+            err = read_part(f, part, p->view, LOG_CACHED);
+            if (err == ERR_AGAIN) {
+                submit_cold(f, part, p);
+                return;
+            }
+        } else {
+            err = part->err;
+        }
+        count_part(f, part, err);
+    }
+    if (is_enough(f))
+        answer(f);
+    else
+        park(f);
+}
+
+static void begin_walk(struct fetch *f)
+{
+    LIST_EACH (node, &f->session->parts) {
+        struct fetch_part *part = LIST_ENTRY(node, struct fetch_part, link);
+
+        drop_range(part);
+        part->err = ERR_NONE;
+    }
+    f->at = f->session->parts.next;
+    f->bytes = 0;
+    f->any_error = false;
+    walk(f);
+}
+
+static void look(struct io_msg *msg)
+{
+    struct fetch *f = CONTAINER_OF(msg, struct fetch, look);
+
+    f->look_posted = false;
+    if (f->is_answered) {
+        fetch_free(f);
+        return;
+    }
+    if (f->is_reading)
+        return;
+    /* Remote waiters that came home have to register again. */
+    stop_waiting(f);
+    begin_walk(f);
+}
+
+static void time_is_up(struct delay *d)
+{
+    look_again(CONTAINER_OF(d, struct fetch, deadline));
+}
+
+void fetch_hurry(struct fetch *f)
+{
+    int64_t soon = shard_now_ns(f->shard) + HURRY_NS;
+
+    if (f->deadline_ns <= soon)
+        return;
+    f->deadline_ns = soon;
+    shard_delay_set(f->shard, &f->deadline, soon);
+}
+
+void fetch_abandon(struct fetch *f)
+{
+    /* A read under way ends first; the walk sees that the connection is closing. */
+    f->deadline_ns = 0;
+    look_again(f);
+}
+
+/* ---- the request ------------------------------------------------------------------------ */
+
+void handle_fetch(struct request *r)
+{
+    const struct fetch_request *in = r->in;
+    struct fetch_response *out = r->out;
+    struct shard *s = r->shard;
+    struct fetch *f = xcalloc(1, sizeof(*f));
+    int64_t wait_ms = MIN(MAX(in->max_wait_ms, 0), INT32_MAX);
+    enum err err = fetch_session_resolve(r, &f->session, &f->is_incremental);
+
+    if (err) {
+        free(f);
+        out->error_code = err_wire(err);
+        request_reply(r);
+        return;
+    }
+    f->request = r;
+    f->shard = s;
+    f->is_committed = in->isolation_level == 1;
+    f->max_bytes = MIN(MAX(in->max_bytes, 0), config_i32(s->config, CONFIG_FETCH_MAX_BYTES));
+    f->min_bytes = MIN(in->min_bytes, f->max_bytes);
+    f->deadline_ns = shard_now_ns(s) + wait_ms * 1000000;
+    f->deadline.expired = time_is_up;
+    f->look.fn = look;
+    list_init(&f->waiters);
+    r->fetch = f;
+    if (wait_ms > 0)
+        shard_delay_set(s, &f->deadline, f->deadline_ns);
+    begin_walk(f);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SL_BROKER_FETCH_H
+#define SL_BROKER_FETCH_H
+
+#include "broker/broker_int.h"
+
+/*
+ * What fetch.c (reading, parking, answering) and fetch_session.c (KIP-227) share. A fetch walks
+ * the parts of a session; a request without one gets a private session that ends with it.
+ */
+
+#define FETCH_SESSION_EPOCH_FINAL (-1)
+#define FETCH_SESSION_EPOCH_FIRST 0
+
+/* One partition that a client wants to read. */
+struct fetch_part {
+    struct list link;  /* session->parts, in the order of service */
+    UT_hash_handle hh; /* by key */
+    struct {
+        struct uuid topic_id; /* zero when the session goes by names */
+        uint64_t name_hash;   /* 0 when it goes by ids */
+        int32_t index;
+        int32_t pad;
+    } key;
+    char *name; /* owned; NULL when it goes by ids */
+    int32_t index;
+    int32_t leader_epoch; /* that the client believes in; -1 */
+    int64_t offset;
+    int32_t max_bytes;
+    /* what the last answer of the session said */
+    int64_t sent_high_watermark;
+    int64_t sent_log_start;
+    /* result of this round */
+    enum err err;
+    struct log_bounds bounds;
+    struct log_range range;          /* file is NULL: nothing to read */
+    struct log_aborted_txn *aborted; /* in the request's arena */
+    int aborted_n;
+};
+
+struct fetch_session {
+    struct list link;  /* cache->used, least recently used first */
+    UT_hash_handle hh; /* by id */
+    int32_t id;        /* 0: private to one request */
+    int32_t epoch;     /* of the next request */
+    bool goes_by_ids;
+    bool is_busy; /* a fetch of it is under way */
+    int64_t used_ns;
+    struct list parts;
+    struct fetch_part *by_key;
+    int32_t part_count;
+};
+
+/*
+ * The session of a request, with its parts brought up to date; *is_incremental tells whether only
+ * news are answered. An error is the answer to the whole request.
+ */
+must_use enum err fetch_session_resolve(struct request *r, struct fetch_session **out,
+                                        bool *is_incremental);
+/* The fetch has been answered: forgets a private session, frees what was closed meanwhile. */
+void fetch_session_done(struct shard *s, struct fetch_session *session);
+void fetch_session_free(struct fetch_session *session);
+
+#endif

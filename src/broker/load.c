@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The start: what the keeper knows and what the log directories hold become one image.
+ *
+ *   keeper -> topics;  directories -> logs (recovered by jobs, in parallel)
+ *   a topic without a directory: its log is made (creation was interrupted, or the disk replaced)
+ *   a directory without a topic: adopted if the keeper is new, else renamed to "-stray"
+ *   a topic that is marked: its deletion is carried out, once everything serves
+ *
+ * After an unclean stop a partition that is not flushed on every acknowledgement may have lost
+ * records that were seen; its leader epoch goes up, so that readers can find out (KIP-320).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "broker/control.h"
+
+#define PROGRESS_NS 1000000000
+
+/* One partition to be loaded or made. */
+struct load_item {
+    struct list link;
+    struct load *load;
+    struct io_job job;
+    struct metadata_topic *topic; /* a reference; NULL: to be set aside */
+    char *name;                   /* of the topic, owned */
+    int32_t index;
+    int dir; /* -1: no directory has it */
+    struct log_loaded *loaded;
+    struct log_load_report report;
+    enum err err;
+};
+
+struct load {
+    struct control *control;
+    void (*done)(struct control *c);
+    bool is_new_keeper;
+    struct list items;
+    int32_t total;
+    int32_t pending;
+    int32_t loaded;
+    struct io_timer progress;
+    struct broker_ready ready;
+    char *address;
+    char *why; /* it could not start */
+};
+
+/* ---- the end ---------------------------------------------------------------------------- */
+
+static char *ready_address(const struct broker *b)
+{
+    const struct listener *l = &b->listeners[0];
+    const char *host = l->advertised_host ? l->advertised_host : l->host;
+
+    if (strcmp(host, "localhost") == 0)
+        host = "127.0.0.1";
+    return xasprintf(strchr(host, ':') ? "[%s]:%u" : "%s:%u", *host ? host : "0.0.0.0",
+                     l->advertised_port ? l->advertised_port : l->port);
+}
+
+static void resume_deletions(struct control *c)
+{
+    for (int32_t i = 0; i < c->image->topic_count; i++)
+        if (c->image->topics[i]->is_deleting)
+            topics_resume_deletion(c, c->image->topics[i]->name);
+}
+
+static void listening(struct shard_broadcast *b)
+{
+    struct load *l = b->ctx;
+    struct control *c = l->control;
+    struct list *node;
+
+    io_cancel(&l->progress.op);
+    l->address = ready_address(c->broker);
+    l->ready.address = l->address;
+    l->ready.start_ns = c->broker->start_ns;
+    l->ready.topics = c->image->topic_count;
+    l->ready.partitions = c->partition_count;
+    l->ready.was_clean = true;
+    for (int i = 0; i < c->broker->dir_count; i++)
+        l->ready.was_clean = l->ready.was_clean &&
+                             (c->broker->found[i].clean || c->broker->found[i].is_new);
+    c->broker->args.ready(c->broker->args.ctx, &l->ready);
+    while ((node = list_pop_front(&l->items))) {
+        struct load_item *item = LIST_ENTRY(node, struct load_item, link);
+
+        metadata_topic_put(item->topic);
+        free(item->report.damage);
+        free(item->name);
+        free(item);
+    }
+    resume_deletions(c);
+    l->done(c);
+    control_task_end(c);
+}
+
+static void partition_added(struct control *c, void *ctx, enum err err)
+{
+    struct load *l = ctx;
+
+    /* Its directory has failed: the others serve, this one answers that it does not exist. */
+    if (err)
+        trace_error("partition.unavailable", "error=%s", err_name(err));
+    if (--l->pending == 0)
+        shard_broadcast(c, SHARD_LISTEN, NULL, listening, l);
+}
+
+static void add_item(struct load *l, struct load_item *item)
+{
+    struct control *c = l->control;
+    const struct metadata_topic *topic = metadata_find_topic_id(c->image, item->topic->id);
+    struct partition_spec spec = {
+        .topic = item->topic->name.p,
+        .topic_id = item->topic->id,
+        .index = item->index,
+        .leader_epoch = topic->partitions[item->index].leader_epoch,
+        .config = control_topic_config(c, &item->topic->configs),
+        .loaded = item->loaded,
+        .dir = item->dir,
+    };
+
+    if (item->err) {
+        trace_error("partition.load_failed", "topic=%s partition=%d error=%s", item->name,
+                    item->index, err_name(item->err));
+        return;
+    }
+    if (item->dir >= 0 && !item->loaded)
+        return;
+    l->pending++;
+    control_add_partition(c, &spec, partition_added, l);
+}
+
+static void image_published(struct control *c, void *ctx)
+{
+    struct load *l = ctx;
+
+    (void)c;
+    l->pending = 1;
+    LIST_EACH (node, &l->items) {
+        struct load_item *item = LIST_ENTRY(node, struct load_item, link);
+
+        if (item->topic)
+            add_item(l, item);
+    }
+    partition_added(l->control, l, ERR_NONE);
+}
+
+static void load_fail(struct load *l, enum err err, const char *why)
+{
+    l->why = xstrdup(why);
+    control_stop(l->control, err, l->why);
+    control_task_end(l->control);
+}
+
+/* ---- epochs and adopted topics ---------------------------------------------------------- */
+
+static void publish_image(struct control *c, void *ctx, enum err err)
+{
+    struct load *l = ctx;
+    struct metadata_delta delta = {0};
+
+    if (err) {
+        load_fail(l, err, "the metadata store could not be written");
+        return;
+    }
+    control_publish(c, &delta, NULL, image_published, l);
+}
+
+/* The next leader epoch for what may have lost a tail that somebody saw. */
+static void raise_epoch(struct load *l, struct load_item *item, struct store_ops *ops,
+                        struct metadata_delta *delta)
+{
+    struct control *c = l->control;
+    struct metadata_topic *topic = metadata_find_topic_id(c->image, item->topic->id);
+    struct metadata_partition next = topic->partitions[item->index];
+    struct topic_config config = control_topic_config(c, &topic->configs);
+    bool was_clean = item->dir < 0 || c->broker->found[item->dir].clean;
+
+    if (was_clean || (config.flush_on_ack && item->report.bytes_cut == 0))
+        return;
+    next.leader_epoch++;
+    next.partition_epoch++;
+    store_set_partition(ops, topic->name, item->index, &next);
+    metadata_delta_set_partition(delta, topic->name, item->index, &next);
+}
+
+static void raise_epochs(struct load *l)
+{
+    struct control *c = l->control;
+    struct store_ops *ops = store_ops_new();
+    struct metadata_delta delta = {0};
+
+    LIST_EACH (node, &l->items) {
+        struct load_item *item = LIST_ENTRY(node, struct load_item, link);
+
+        if (item->topic && !item->err)
+            raise_epoch(l, item, ops, &delta);
+    }
+    control_set_image(c, &delta);
+    store_commit(c, ops, publish_image, l);
+}
+
+/* ---- logs ------------------------------------------------------------------------------- */
+
+static void item_done(struct io_job *job)
+{
+    struct load_item *item = CONTAINER_OF(job, struct load_item, job);
+    struct load *l = item->load;
+
+    l->loaded++;
+    l->ready.bytes_scanned += item->report.bytes_scanned;
+    l->ready.bytes_cut += item->report.bytes_cut;
+    if (item->report.damage) {
+        l->ready.damaged++;
+        trace_error("partition.damaged", "topic=%s partition=%d what=\"%s\"", item->name,
+                    item->index, item->report.damage);
+    }
+    if (--l->pending == 0)
+        raise_epochs(l);
+}
+
+static void run_item(struct io_job *job)
+{
+    struct load_item *item = CONTAINER_OF(job, struct load_item, job);
+    struct broker *b = item->load->control->broker;
+    struct log_load_args args = {
+        .io = b->io,
+        .dir = b->dirs[item->dir],
+        .topic = item->name,
+        .partition = item->index,
+        .now_ms = io_wall_ms(b->io),
+        .job = job,
+    };
+
+    if (!item->topic) {
+        item->err = log_dir_set_aside(b->dirs[item->dir], item->name, item->index);
+        return;
+    }
+    args.topic_id = item->topic->id;
+    args.config = control_topic_config(item->load->control, &item->topic->configs);
+    item->err = log_load(&args, &item->loaded, &item->report);
+}
+
+static void progress_due(struct io_op *op)
+{
+    struct load *l = CONTAINER_OF(op, struct load, progress.op);
+    struct broker *b = l->control->broker;
+    int64_t bytes = 0;
+
+    if (op->err)
+        return;
+    LIST_EACH (node, &l->items)
+        bytes += atomic_load_explicit(&LIST_ENTRY(node, struct load_item, link)->job.progress,
+                                      memory_order_relaxed);
+    b->args.progress(b->args.ctx, bytes, l->loaded, l->total);
+    io_timer_set(l->control->loop, &l->progress, io_loop_mono_ns(l->control->loop) + PROGRESS_NS);
+}
+
+static void submit_items(struct load *l)
+{
+    l->pending = 1;
+    LIST_EACH (node, &l->items) {
+        struct load_item *item = LIST_ENTRY(node, struct load_item, link);
+
+        if (item->dir < 0)
+            continue;
+        l->total++;
+        l->pending++;
+        l->control->dir_partitions[item->dir] += item->topic != NULL;
+        item->job.run = run_item;
+        item->job.done = item_done;
+        io_job_submit(l->control->loop, &item->job);
+    }
+    l->progress.op.done = progress_due;
+    if (l->total > 0)
+        io_timer_set(l->control->loop, &l->progress,
+                     io_loop_mono_ns(l->control->loop) + PROGRESS_NS);
+    if (--l->pending == 0)
+        raise_epochs(l);
+}
+
+/* ---- keeper and directories become items ------------------------------------------------ */
+
+static void new_item(struct load *l, struct metadata_topic *topic, const char *name, int32_t index,
+                     int dir)
+{
+    struct load_item *item = xcalloc(1, sizeof(*item));
+
+    item->load = l;
+    item->topic = topic ? metadata_topic_get(topic) : NULL;
+    item->name = xstrdup(name);
+    item->index = index;
+    item->dir = dir;
+    list_push_back(&l->items, &item->link);
+}
+
+/* The directory belongs to the topic of this name, and to this incarnation of it. */
+static struct metadata_topic *owner_of(struct control *c, const struct log_partition_name *found)
+{
+    struct metadata_topic *topic = metadata_find_topic(c->image, str_of(found->topic));
+
+    if (!topic || found->partition >= topic->partition_count)
+        return NULL;
+    if (!uuid_is_zero(found->topic_id) && !uuid_eq(found->topic_id, topic->id))
+        return NULL;
+    return topic;
+}
+
+static void add_found(struct load *l)
+{
+    struct control *c = l->control;
+
+    for (int d = 0; d < c->broker->dir_count; d++) {
+        const struct log_dir_found *found = &c->broker->found[d];
+
+        for (size_t i = 0; i < found->n; i++) {
+            struct metadata_topic *topic = owner_of(c, &found->v[i]);
+
+            if (!topic)
+                trace_warn("partition.stray", "dir=%s topic=%s partition=%d",
+                           log_dir_path(c->broker->dirs[d]), found->v[i].topic,
+                           found->v[i].partition);
+            new_item(l, topic, found->v[i].topic, found->v[i].partition, d);
+        }
+    }
+}
+
+static bool has_item(const struct load *l, const struct metadata_topic *topic, int32_t index)
+{
+    LIST_EACH (node, &l->items) {
+        struct load_item *item = LIST_ENTRY(node, struct load_item, link);
+
+        if (item->topic == topic && item->index == index)
+            return true;
+    }
+    return false;
+}
+
+static void add_missing(struct load *l)
+{
+    struct control *c = l->control;
+
+    for (int32_t t = 0; t < c->image->topic_count; t++) {
+        struct metadata_topic *topic = c->image->topics[t];
+
+        for (int32_t i = 0; i < topic->partition_count && !topic->is_deleting; i++)
+            if (!has_item(l, topic, i))
+                new_item(l, topic, topic->name.p, i, -1);
+    }
+}
+
+/* ---- adoption --------------------------------------------------------------------------- */
+
+/* Without its configuration nobody may delete anything of it. */
+static struct metadata_topic *adopted_topic(struct control *c, const char *name, struct uuid id,
+                                            int32_t partitions)
+{
+    int32_t self = c->broker->node_id;
+    struct metadata_ids ids = {.ids = &self, .count = 1};
+    struct metadata_partition p = {.leader = self, .replicas = ids, .isr = ids};
+    struct metadata_topic *topic = metadata_topic_new(str_of(name), id, partitions);
+    struct config_overrides keep = {0};
+
+    config_overrides_put(&keep, STR_LIT("retention.ms"), STR_LIT("-1"));
+    config_overrides_put(&keep, STR_LIT("retention.bytes"), STR_LIT("-1"));
+    metadata_topic_set_configs(topic, &keep);
+    config_overrides_fini(&keep);
+    for (int32_t i = 0; i < partitions; i++)
+        metadata_topic_set_partition(topic, i, &p);
+    return topic;
+}
+
+static int32_t partitions_found(struct control *c, const char *name, struct uuid *id)
+{
+    int32_t n = 0;
+
+    *id = uuid_zero();
+    for (int d = 0; d < c->broker->dir_count; d++)
+        for (size_t i = 0; i < c->broker->found[d].n; i++) {
+            const struct log_partition_name *p = &c->broker->found[d].v[i];
+
+            if (strcmp(p->topic, name) != 0)
+                continue;
+            n = MAX(n, p->partition + 1);
+            if (uuid_is_zero(*id))
+                *id = p->topic_id;
+        }
+    return n;
+}
+
+static void adopt(struct load *l, const char *name, struct store_ops *ops,
+                  struct metadata_delta *delta)
+{
+    struct control *c = l->control;
+    struct metadata_topic *topic;
+    struct uuid id;
+    int32_t n = partitions_found(c, name, &id);
+
+    if (uuid_is_zero(id)) {
+        uint64_t r[2];
+
+        io_random(c->broker->io, r, sizeof(r));
+        id = uuid_from_random(r[0], r[1]);
+    }
+    topic = adopted_topic(c, name, id, n);
+    trace_warn("topic.adopted",
+               "topic=%s partitions=%d note=\"retention is off until its configuration is set\"",
+               name, n);
+    store_add_topic(ops, topic);
+    metadata_delta_put_topic(delta, topic);
+}
+
+static bool was_adopted(const struct metadata_delta *delta, const char *name)
+{
+    for (int32_t i = 0; i < delta->count; i++)
+        if (delta->changes[i].topic && str_eq_c(delta->changes[i].topic->name, name))
+            return true;
+    return false;
+}
+
+static void adopt_all(struct load *l, struct store_ops *ops, struct metadata_delta *delta)
+{
+    struct broker *b = l->control->broker;
+
+    for (int d = 0; d < b->dir_count; d++)
+        for (size_t i = 0; i < b->found[d].n; i++)
+            if (!was_adopted(delta, b->found[d].v[i].topic))
+                adopt(l, b->found[d].v[i].topic, ops, delta);
+}
+
+/* ---- the beginning ---------------------------------------------------------------------- */
+
+static struct metadata_broker *this_broker(const struct broker *b)
+{
+    struct metadata_broker *self = metadata_broker_new(b->node_id, 0, str_null());
+
+    for (int i = 0; i < b->listener_count; i++) {
+        const struct listener *l = &b->listeners[i];
+        const char *host = l->advertised_host ? l->advertised_host : l->host;
+
+        metadata_broker_add_endpoint(self, str_of(l->name), str_of(host),
+                                     l->advertised_port ? l->advertised_port : l->port);
+    }
+    return self;
+}
+
+static void adopted_stored(struct control *c, void *ctx, enum err err)
+{
+    struct load *l = ctx;
+
+    (void)c;
+
+    if (err) {
+        load_fail(l, err, "the metadata store could not be written");
+        return;
+    }
+    add_found(l);
+    add_missing(l);
+    submit_items(l);
+}
+
+static void take_broker_configs(struct control *c, const struct store_contents *contents,
+                                struct metadata_delta *delta)
+{
+    for (int32_t i = 0; i < contents->broker_config_count; i++) {
+        const struct metadata_broker_config *b = &contents->broker_configs[i];
+
+        metadata_delta_set_broker_configs(delta, b->broker_id, &b->configs);
+        if (b->broker_id == METADATA_ALL_BROKERS)
+            config_set_dynamic(c->config, CONFIG_SOURCE_DYNAMIC_DEFAULT, &b->configs);
+        else if (b->broker_id == c->broker->node_id)
+            config_set_dynamic(c->config, CONFIG_SOURCE_DYNAMIC_BROKER, &b->configs);
+    }
+}
+
+static void store_loaded(struct control *c, void *ctx, enum err err,
+                         struct store_contents *contents)
+{
+    struct load *l = ctx;
+    struct metadata_delta delta = {0};
+    struct store_ops *ops = store_ops_new();
+
+    if (err) {
+        store_ops_free(ops);
+        load_fail(l, err, contents->damage);
+        return;
+    }
+    metadata_delta_set_cluster(&delta, contents->cluster_id);
+    metadata_delta_set_controller(&delta, c->broker->node_id, 1);
+    metadata_delta_put_broker(&delta, this_broker(c->broker));
+    take_broker_configs(c, contents, &delta);
+    for (int32_t i = 0; i < contents->topic_count; i++)
+        metadata_delta_put_topic(&delta, metadata_topic_get(contents->topics[i]));
+    if (contents->is_new)
+        adopt_all(l, ops, &delta);
+    control_set_image(c, &delta);
+    store_commit(c, ops, adopted_stored, l);
+}
+
+static void load_run(struct control *c, struct task *t)
+{
+    struct load *l = c->load;
+
+    free(t);
+    store_load(c, c->broker->cluster_id, store_loaded, l);
+}
+
+void load_start(struct control *c, void (*done)(struct control *c))
+{
+    struct load *l = xcalloc(1, sizeof(*l));
+
+    l->control = c;
+    l->done = done;
+    list_init(&l->items);
+    c->load = l;
+    /* A task, so that changes and a stop wait until it has ended. */
+    control_enqueue(c, xcalloc(1, sizeof(struct task)), load_run);
+}
+
+void load_free(struct load *l)
+{
+    if (!l)
+        return;
+    free(l->address);
+    free(l->why);
+    free(l);
+}

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CreateTopics, DeleteTopics, CreatePartitions, and topics that come into being because somebody
+ * asked for their metadata.
+ *
+ * Making is: check against the image, one multi in the keeper for all topics of the request, logs,
+ * image. Deleting is: a mark in the keeper, image without the topic, directories, then the nodes;
+ * a mark that is found at start makes the broker finish the deletion.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "broker/control.h"
+
+/* ---- making ----------------------------------------------------------------------------- */
+
+struct creation {
+    struct metadata_topic *topic; /* NULL after an error */
+    int32_t first_partition;      /* partitions before it are there already */
+    enum err err;
+    struct str message; /* in the request's arena, or static; null */
+};
+
+/* Serves all three requests: they differ in how they fill the list and in their answers. */
+struct creations {
+    struct task task;
+    struct control *control;
+    struct request *request;
+    bool validate_only;
+    bool is_growth; /* CreatePartitions */
+    void (*prepare)(struct creations *cs);
+    void (*answer)(struct creations *cs);
+    int pending; /* partitions being made */
+    int32_t count;
+    struct creation items[];
+};
+
+static struct creations *creations_new(struct control *c, struct request *r, int32_t count)
+{
+    struct creations *cs = xcalloc(1, sizeof(*cs) + (size_t)count * sizeof(cs->items[0]));
+
+    cs->control = c;
+    cs->request = r;
+    cs->count = count;
+    for (int32_t i = 0; i < count; i++)
+        cs->items[i].message = str_null();
+    return cs;
+}
+
+static void creations_end(struct creations *cs)
+{
+    struct control *c = cs->control;
+
+    cs->answer(cs);
+    request_return(cs->request);
+    for (int32_t i = 0; i < cs->count; i++)
+        metadata_topic_put(cs->items[i].topic);
+    free(cs);
+    control_task_end(c);
+}
+
+static void fail(struct creation *item, enum err err, struct str message)
+{
+    metadata_topic_put(item->topic);
+    item->topic = NULL;
+    item->err = err;
+    item->message = str_is_null(message) ? str_of(err_text(err)) : message;
+}
+
+static void creations_published(struct control *c, void *ctx)
+{
+    (void)c;
+    creations_end(ctx);
+}
+
+static void publish_creations(struct creations *cs)
+{
+    struct metadata_delta delta = {0};
+
+    for (int32_t i = 0; i < cs->count; i++)
+        if (cs->items[i].topic)
+            metadata_delta_put_topic(&delta, metadata_topic_get(cs->items[i].topic));
+    control_publish(cs->control, &delta, NULL, creations_published, cs);
+}
+
+struct making {
+    struct creations *cs;
+    struct creation *item;
+};
+
+static void partition_made(struct control *c, void *ctx, enum err err)
+{
+    struct making *m = ctx;
+    struct creations *cs = m->cs;
+
+    (void)c;
+    /* The topic stays: what is missing is made again at the next start. */
+    if (err && !m->item->err) {
+        m->item->err = ERR_KAFKA_STORAGE_ERROR;
+        m->item->message = str_of(err_text(err));
+    }
+    free(m);
+    if (--cs->pending == 0)
+        publish_creations(cs);
+}
+
+static void make_partition(struct creations *cs, struct creation *item, int32_t index)
+{
+    struct making *m = xmalloc(sizeof(*m));
+    struct partition_spec spec = {
+        .topic = item->topic->name.p,
+        .topic_id = item->topic->id,
+        .index = index,
+        .leader_epoch = item->topic->partitions[index].leader_epoch,
+        .config = control_topic_config(cs->control, &item->topic->configs),
+    };
+
+    m->cs = cs;
+    m->item = item;
+    control_add_partition(cs->control, &spec, partition_made, m);
+}
+
+static void creations_stored(struct control *c, void *ctx, enum err err)
+{
+    struct creations *cs = ctx;
+
+    (void)c;
+    cs->pending = 1;
+    for (int32_t i = 0; i < cs->count; i++) {
+        struct creation *item = &cs->items[i];
+
+        if (err && item->topic)
+            fail(item, ERR_UNKNOWN_SERVER_ERROR, STR_LIT("the metadata store refused the change"));
+        if (!item->topic)
+            continue;
+        trace_info("topic.created", "topic=%.*s partitions=%d", STR_ARG(item->topic->name),
+                   item->topic->partition_count);
+        cs->pending += item->topic->partition_count - item->first_partition;
+        for (int32_t p = item->first_partition; p < item->topic->partition_count; p++)
+            make_partition(cs, item, p);
+    }
+    if (--cs->pending == 0)
+        publish_creations(cs);
+}
+
+static void creations_run(struct control *c, struct task *t)
+{
+    struct creations *cs = CONTAINER_OF(t, struct creations, task);
+    struct store_ops *ops = store_ops_new();
+
+    cs->prepare(cs);
+    for (int32_t i = 0; i < cs->count && !cs->validate_only; i++) {
+        struct creation *item = &cs->items[i];
+
+        if (item->topic && cs->is_growth)
+            store_grow_topic(ops, item->topic, item->first_partition);
+        else if (item->topic)
+            store_add_topic(ops, item->topic);
+    }
+    if (ops->n > 0) {
+        store_commit(c, ops, creations_stored, cs);
+        return;
+    }
+    store_ops_free(ops);
+    creations_end(cs);
+}
+
+/* ---- new topics ------------------------------------------------------------------------- */
+
+#define PARTITIONS_PER_TOPIC_MAX 100000
+
+static struct uuid new_topic_id(struct control *c)
+{
+    uint64_t r[2];
+
+    io_random(c->broker->io, r, sizeof(r));
+    return uuid_from_random(r[0], r[1]);
+}
+
+/* A single broker is every replica and the whole in-sync set. */
+static void place_here(struct control *c, struct metadata_topic *topic, int32_t index)
+{
+    int32_t self = c->broker->node_id;
+    struct metadata_ids ids = {.ids = &self, .count = 1};
+    struct metadata_partition p = {.leader = self, .replicas = ids, .isr = ids};
+
+    metadata_topic_set_partition(topic, index, &p);
+}
+
+static bool is_named_before(const struct creations *cs, int32_t at, struct str name)
+{
+    const struct create_topics_request *in = cs->request->in;
+
+    for (int32_t i = 0; i < cs->count; i++)
+        if (i != at && str_eq(in->topics.v[i].name, name))
+            return true;
+    return false;
+}
+
+static void check_name(struct creations *cs, struct creation *item, struct str name)
+{
+    struct control *c = cs->control;
+    struct arena *arena = &cs->request->arena;
+    const char *reason = NULL;
+    const struct metadata_topic *other;
+
+    if (metadata_topic_name_check(name, &reason)) {
+        fail(item, ERR_INVALID_TOPIC_EXCEPTION, arena_printf(arena, "topic name %s", reason));
+        return;
+    }
+    if (metadata_find_topic(c->image, name)) {
+        fail(item, ERR_TOPIC_ALREADY_EXISTS,
+             arena_printf(arena, "topic '%.*s' already exists", STR_ARG(name)));
+        return;
+    }
+    other = metadata_find_collision(c->image, name);
+    if (other)
+        fail(item, ERR_INVALID_TOPIC_EXCEPTION,
+             arena_printf(arena, "topic '%.*s' collides with '%.*s': '.' and '_' count as equal",
+                          STR_ARG(name), STR_ARG(other->name)));
+}
+
+/* Partitions to make; 0 after an error. */
+static int32_t check_counts(struct creations *cs, struct creation *item,
+                            const struct create_topics_request_topic *in)
+{
+    const struct config *config = cs->control->config;
+    struct arena *arena = &cs->request->arena;
+    int32_t n = in->num_partitions == -1 ? config_i32(config, CONFIG_NUM_PARTITIONS)
+                                         : in->num_partitions;
+    int16_t rf = in->replication_factor == -1 ? 1 : in->replication_factor;
+
+    if (in->assignments.n > 0) {
+        if (in->num_partitions != -1 || in->replication_factor != -1) {
+            fail(item, ERR_INVALID_REQUEST,
+                 STR_LIT("with a manual assignment, partitions and replication factor must be -1"));
+            return 0;
+        }
+        return in->assignments.n;
+    }
+    if (n < 1 || n > PARTITIONS_PER_TOPIC_MAX)
+        fail(item, ERR_INVALID_PARTITIONS,
+             arena_printf(arena, "number of partitions must be 1 to %d, not %d",
+                          PARTITIONS_PER_TOPIC_MAX, n));
+    else if (rf < 1)
+        fail(item, ERR_INVALID_REPLICATION_FACTOR,
+             STR_LIT("replication factor must be larger than 0"));
+    else if (rf > cs->control->image->broker_count)
+        fail(item, ERR_INVALID_REPLICATION_FACTOR,
+             arena_printf(arena, "replication factor %d is larger than the number of brokers, %d",
+                          rf, cs->control->image->broker_count));
+    return item->err ? 0 : n;
+}
+
+static bool assignment_is_here(const struct creations *cs,
+                               const struct create_topics_request_assignment *a)
+{
+    return a->broker_ids.n == 1 && a->broker_ids.v[0] == cs->control->broker->node_id;
+}
+
+/* Every partition once, and every replica on this broker. */
+static void check_assignments(struct creations *cs, struct creation *item,
+                              const struct create_topics_request_topic *in)
+{
+    struct arena *arena = &cs->request->arena;
+    bool *seen = arena_calloc(arena, (size_t)MAX(in->assignments.n, 1), sizeof(bool));
+
+    for (int32_t i = 0; i < in->assignments.n && !item->err; i++) {
+        int32_t index = in->assignments.v[i].partition_index;
+
+        if (index < 0 || index >= in->assignments.n || seen[index])
+            fail(item, ERR_INVALID_REPLICA_ASSIGNMENT,
+                 STR_LIT("partitions must be numbered from 0 without gaps, each once"));
+        else if (!assignment_is_here(cs, &in->assignments.v[i]))
+            fail(item, ERR_INVALID_REPLICA_ASSIGNMENT,
+                 arena_printf(arena, "replicas of partition %d must be broker %d alone", index,
+                              cs->control->broker->node_id));
+        else
+            seen[index] = true;
+    }
+}
+
+static void take_configs(struct creations *cs, struct creation *item,
+                         const struct create_topics_request_topic *in,
+                         struct config_overrides *overrides)
+{
+    char *message = NULL;
+    enum err err = ERR_NONE;
+
+    for (int32_t i = 0; i < in->configs.n && !err; i++) {
+        if (str_is_null(in->configs.v[i].value)) {
+            message = xasprintf("value of '%.*s' must not be null", STR_ARG(in->configs.v[i].name));
+            err = ERR_INVALID_CONFIG;
+            break;
+        }
+        err = topic_config_check(in->configs.v[i].name, in->configs.v[i].value, &message);
+        if (!err)
+            config_overrides_put(overrides, in->configs.v[i].name, in->configs.v[i].value);
+    }
+    if (!err)
+        err = topic_config_check_all(cs->control->config, overrides, &message);
+    if (err)
+        fail(item, err, arena_str(&cs->request->arena, str_of(message)));
+    free(message);
+}
+
+static void build_topic(struct creations *cs, struct creation *item, struct str name, int32_t n,
+                        const struct config_overrides *overrides)
+{
+    struct control *c = cs->control;
+
+    item->topic = metadata_topic_new(name, new_topic_id(c), n);
+    metadata_topic_set_configs(item->topic, overrides);
+    for (int32_t p = 0; p < n; p++)
+        place_here(c, item->topic, p);
+}
+
+static void prepare_topic(struct creations *cs, int32_t at)
+{
+    const struct create_topics_request *in = cs->request->in;
+    const struct create_topics_request_topic *from = &in->topics.v[at];
+    struct creation *item = &cs->items[at];
+    struct config_overrides overrides = {0};
+    int32_t n = 0;
+
+    if (is_named_before(cs, at, from->name)) {
+        fail(item, ERR_INVALID_REQUEST, STR_LIT("topic is named twice in the request"));
+        return;
+    }
+    check_name(cs, item, from->name);
+    if (!item->err)
+        n = check_counts(cs, item, from);
+    if (!item->err)
+        check_assignments(cs, item, from);
+    if (!item->err)
+        take_configs(cs, item, from, &overrides);
+    if (!item->err)
+        build_topic(cs, item, from->name, n, &overrides);
+    config_overrides_fini(&overrides);
+}
+
+static void prepare_topics(struct creations *cs)
+{
+    for (int32_t i = 0; i < cs->count; i++)
+        prepare_topic(cs, i);
+}
+
+static void fill_configs(struct creations *cs, struct create_topics_response_topic *out,
+                         const struct metadata_topic *topic)
+{
+    struct request *r = cs->request;
+    struct config_entry *entries;
+    int32_t n = config_describe_topic(cs->control->config, &topic->configs, &r->arena, &entries);
+
+    out->configs.n = n;
+    out->configs.v = request_array(r, &create_topics_response_config_schema, n);
+    for (int32_t i = 0; i < n; i++) {
+        out->configs.v[i].name = str_of(entries[i].name);
+        out->configs.v[i].value = arena_str(&r->arena, str_of(entries[i].value));
+        out->configs.v[i].read_only = entries[i].is_read_only;
+        out->configs.v[i].config_source = (int8_t)entries[i].source;
+        out->configs.v[i].is_sensitive = entries[i].is_sensitive;
+    }
+}
+
+static void answer_create(struct creations *cs)
+{
+    struct request *r = cs->request;
+    const struct create_topics_request *in = r->in;
+    struct create_topics_response *out = r->out;
+
+    out->topics.n = cs->count;
+    out->topics.v = request_array(r, &create_topics_response_topic_schema, cs->count);
+    for (int32_t i = 0; i < cs->count; i++) {
+        const struct creation *item = &cs->items[i];
+        struct create_topics_response_topic *to = &out->topics.v[i];
+
+        to->name = in->topics.v[i].name;
+        to->error_code = err_wire(item->err);
+        to->error_message = item->message;
+        to->configs.n = 0;
+        if (!item->topic)
+            continue;
+        to->topic_id = cs->validate_only ? uuid_zero() : item->topic->id;
+        to->num_partitions = item->topic->partition_count;
+        to->replication_factor = 1;
+        if (r->header.api_version >= 5)
+            fill_configs(cs, to, item->topic);
+    }
+}
+
+static void create_topics(struct control *c, struct request *r)
+{
+    const struct create_topics_request *in = r->in;
+    struct creations *cs = creations_new(c, r, MAX(in->topics.n, 0));
+
+    cs->validate_only = in->validate_only;
+    cs->prepare = prepare_topics;
+    cs->answer = answer_create;
+    control_enqueue(c, &cs->task, creations_run);
+}
+
+void handle_create_topics(struct request *r)
+{
+    request_to_control(r, create_topics, request_reply);
+}
+
+/* ---- topics that metadata asked for ----------------------------------------------------- */
+
+static void prepare_auto(struct creations *cs)
+{
+    const struct metadata_request *in = cs->request->in;
+    struct config_overrides none = {0};
+    int32_t n = config_i32(cs->control->config, CONFIG_NUM_PARTITIONS);
+
+    for (int32_t i = 0; i < cs->count; i++) {
+        struct str name = in->topics.v[i].name;
+        bool again = false;
+
+        for (int32_t k = 0; k < i && !again; k++)
+            again = str_eq(in->topics.v[k].name, name);
+        if (again || str_is_null(name))
+            continue;
+        check_name(cs, &cs->items[i], name);
+        if (!cs->items[i].err)
+            build_topic(cs, &cs->items[i], name, n, &none);
+    }
+}
+
+static void answer_auto(struct creations *cs)
+{
+    (void)cs; /* The shard answers from its image. */
+}
+
+void topics_auto_create(struct control *c, struct request *r)
+{
+    const struct metadata_request *in = r->in;
+    struct creations *cs = creations_new(c, r, MAX(in->topics.n, 0));
+
+    cs->prepare = prepare_auto;
+    cs->answer = answer_auto;
+    control_enqueue(c, &cs->task, creations_run);
+}
+
+/* ---- more partitions -------------------------------------------------------------------- */
+
+static void check_growth(struct creations *cs, struct creation *item,
+                         const struct create_partitions_request_topic *in,
+                         const struct metadata_topic *topic)
+{
+    struct arena *arena = &cs->request->arena;
+
+    if (in->count <= topic->partition_count || in->count > PARTITIONS_PER_TOPIC_MAX) {
+        fail(item, ERR_INVALID_PARTITIONS,
+             arena_printf(arena, "topic has %d partitions, the new count must be larger (%d asked)",
+                          topic->partition_count, in->count));
+        return;
+    }
+    if (in->assignments.n >= 0 && in->assignments.n != in->count - topic->partition_count) {
+        fail(item, ERR_INVALID_REPLICA_ASSIGNMENT,
+             arena_printf(arena, "%d partitions are new but %d assignments are given",
+                          in->count - topic->partition_count, in->assignments.n));
+        return;
+    }
+    for (int32_t i = 0; i < in->assignments.n; i++)
+        if (in->assignments.v[i].broker_ids.n != 1 ||
+            in->assignments.v[i].broker_ids.v[0] != cs->control->broker->node_id) {
+            fail(item, ERR_INVALID_REPLICA_ASSIGNMENT,
+                 arena_printf(arena, "replicas must be broker %d alone",
+                              cs->control->broker->node_id));
+            return;
+        }
+}
+
+static void prepare_growth(struct creations *cs)
+{
+    const struct create_partitions_request *in = cs->request->in;
+
+    for (int32_t i = 0; i < cs->count; i++) {
+        const struct create_partitions_request_topic *from = &in->topics.v[i];
+        struct creation *item = &cs->items[i];
+        const struct metadata_topic *topic = metadata_find_topic(cs->control->image, from->name);
+
+        for (int32_t k = 0; k < cs->count; k++)
+            if (k != i && str_eq(in->topics.v[k].name, from->name))
+                fail(item, ERR_INVALID_REQUEST, STR_LIT("topic is named twice in the request"));
+        if (item->err)
+            continue;
+        if (!topic) {
+            fail(item, ERR_UNKNOWN_TOPIC_OR_PARTITION, str_null());
+            continue;
+        }
+        check_growth(cs, item, from, topic);
+        if (item->err)
+            continue;
+        item->first_partition = topic->partition_count;
+        item->topic = metadata_topic_copy(topic);
+        for (int32_t p = item->first_partition; p < from->count; p++)
+            place_here(cs->control, item->topic, p);
+    }
+}
+
+static void answer_growth(struct creations *cs)
+{
+    struct request *r = cs->request;
+    const struct create_partitions_request *in = r->in;
+    struct create_partitions_response *out = r->out;
+
+    out->results.n = cs->count;
+    out->results.v = request_array(r, &create_partitions_response_result_schema, cs->count);
+    for (int32_t i = 0; i < cs->count; i++) {
+        out->results.v[i].name = in->topics.v[i].name;
+        out->results.v[i].error_code = err_wire(cs->items[i].err);
+        out->results.v[i].error_message = cs->items[i].message;
+    }
+}
+
+static void create_partitions(struct control *c, struct request *r)
+{
+    const struct create_partitions_request *in = r->in;
+    struct creations *cs = creations_new(c, r, MAX(in->topics.n, 0));
+
+    cs->validate_only = in->validate_only;
+    cs->is_growth = true;
+    cs->prepare = prepare_growth;
+    cs->answer = answer_growth;
+    control_enqueue(c, &cs->task, creations_run);
+}
+
+void handle_create_partitions(struct request *r)
+{
+    request_to_control(r, create_partitions, request_reply);
+}
