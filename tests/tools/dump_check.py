@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Let Apache Kafka's own dump tool read a data directory, and refuse everything but praise.
 
-    dump_check.py DATADIR [--segments-min N] [--records N]
+    dump_check.py DATADIR TOPIC [--segments-min N] [--records N]
 
 Each kind of file is dumped: logs with deep iteration, indexes against their logs, the sanity check
 that Kafka runs at start, producer snapshots and transaction indexes. Every line that the tool
@@ -30,16 +30,17 @@ SOUND = {
     "timeindex": [r"Dumping \S+", r"timestamp: -?\d+ offset: \d+", r"\S+ is empty\."],
     "txnindex": [r"Dumping \S+", r"version: \d+ producerId: .*"],
     "snapshot": [r"Dumping \S+", r"producerId: \d+ producerEpoch: .*"],
-    "sane": [r"Dumping \S+", r"\S+ passed sanity check\."],
+    "sane": [r"Dumping \S+", r"\S+ passed sanity check\.", r"\S+ is empty\."],
 }
 
 
 class Check:
-    def __init__(self, directory):
-        self.directory, self.complaints, self.counts = directory, [], {}
+    def __init__(self, directory, topic):
+        self.directory, self.topic = directory, topic
+        self.complaints, self.counts = [], {}
 
     def files(self, kind):
-        return sorted(self.directory.glob(f"*-*/*.{kind}"))
+        return sorted(self.directory.glob(f"{self.topic}-*/*.{kind}"))
 
     def count(self, what):
         self.counts[what] = self.counts.get(what, 0) + 1
@@ -97,10 +98,11 @@ class Check:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("directory", type=pathlib.Path)
+    parser.add_argument("topic")
     parser.add_argument("--segments-min", type=int, default=1)
     parser.add_argument("--records", type=int)
     args = parser.parse_args()
-    check = Check(args.directory)
+    check = Check(args.directory, args.topic)
     check.run()
     segments, records = len(check.files("log")), check.counts.get("records", 0)
     if segments < args.segments_min:
