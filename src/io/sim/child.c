@@ -14,6 +14,14 @@
 
 #define CHILD_SECONDS_MAX 60
 
+/* ThreadSanitizer asks here. It would wait a second at each exit for the threads of the dead. */
+const char *__tsan_default_options(void);
+
+const char *__tsan_default_options(void)
+{
+    return "atexit_sleep_ms=0";
+}
+
 static _Noreturn void child(int (*fn)(void *, void *), void *arg, void *shared)
 {
     int status;
