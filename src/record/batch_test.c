@@ -210,7 +210,11 @@ static void test_crc_covers_every_byte_from_the_attributes_on(void **state)
         assert_int_equal(batch_crc_ok(buf_bytes(&b, 0)), i < AT_CRC);
         b.p[i] ^= 1;
     }
-    assert_false(batch_crc_ok((struct bytes){.p = b.p, .n = 60}));
+    /* Right sums over less than a header do not count. */
+    for (int32_t n = 0; n < BATCH_HEADER_BYTES; n++) {
+        put_u32(b.p + AT_CRC, crc32c(b.p + AT_ATTRIBUTES, (size_t)MAX(n - AT_ATTRIBUTES, 0)));
+        assert_false(batch_crc_ok((struct bytes){.p = b.p, .n = n}));
+    }
     buf_fini(&b);
 }
 
@@ -428,7 +432,13 @@ static void test_markers_are_read_back(void **state)
     assert_int_equal(m.coordinator_epoch, 9);
     r.value.n = 5;
     assert_int_equal(control_marker_parse(&r, &m), ERR_INVALID_RECORD);
+    r.value = (struct bytes){.p = (const uint8_t *)"\xff\xff\0\0\0\1", .n = 6};
+    assert_int_equal(control_marker_parse(&r, &m), ERR_INVALID_RECORD);
+    r.value = (struct bytes){.p = (const uint8_t *)"\0\7\0\0\0\1", .n = 6};
+    assert_int_equal(control_marker_parse(&r, &m), ERR_NONE);
     r.key.n = 3;
+    assert_int_equal(control_marker_parse(&r, &m), ERR_INVALID_RECORD);
+    r.key = (struct bytes){.p = (const uint8_t *)"\xff\xff\0\1", .n = 4};
     assert_int_equal(control_marker_parse(&r, &m), ERR_INVALID_RECORD);
     r.key = (struct bytes){.p = (const uint8_t *)"\0\0\0\x63", .n = 4};
     assert_int_equal(control_marker_parse(&r, &m), ERR_NONE);
@@ -495,6 +505,63 @@ static void check_walk(struct record_iter *it, struct bytes batch, int count, in
         assert_int_equal(r.value.n, value_bytes);
     }
     assert_int_equal(record_iter_next(it, &r), ERR_EOF);
+}
+
+static void test_bytes_that_are_no_headers(void **state)
+{
+    static const char *const bad[] = {"0461",     "0261", "0261 0461",
+                                      "01 02 61", "02",   "808080808001"};
+    struct str key;
+    struct bytes value;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct buf b = {0};
+        struct bytes headers, left;
+
+        put_hex(&b, bad[i]);
+        left = headers = heap_copy(buf_bytes(&b, 0));
+        assert_false(record_headers_next(&left, &key, &value));
+        free((void *)headers.p);
+        buf_fini(&b);
+    }
+}
+
+static void test_emptied_batch_of_a_codec_has_no_records(void **state)
+{
+    struct record_iter it;
+    struct record r;
+    struct buf b = {0};
+
+    (void)state;
+    put_hex(&b, golden_empty);
+    put_i16(b.p + AT_ATTRIBUTES, CODEC_ZSTD);
+    record_iter_init(&it);
+    assert_int_equal(record_iter_batch(&it, buf_bytes(&b, 0)), ERR_NONE);
+    assert_int_equal(record_iter_next(&it, &r), ERR_EOF);
+    record_iter_fini(&it);
+    buf_fini(&b);
+}
+
+static void test_max_timestamp_is_not_the_last_one(void **state)
+{
+    struct batch_spec spec = batch_spec_default();
+    struct record first = record_of("k", "v", TS + 9);
+    struct record second = record_of("k", "v", TS);
+    struct batch_builder b;
+    struct batch_header h;
+    struct buf out = {0};
+
+    (void)state;
+    batch_builder_init(&b, &spec);
+    assert_int_equal(batch_builder_append(&b, &first), ERR_NONE);
+    assert_int_equal(batch_builder_append(&b, &second), ERR_NONE);
+    batch_builder_finish(&b, &out);
+    assert_int_equal(batch_header_parse(buf_bytes(&out, 0), &h), ERR_NONE);
+    assert_int_equal(h.base_timestamp, TS + 9);
+    assert_int_equal(h.max_timestamp, TS + 9);
+    batch_builder_fini(&b);
+    buf_fini(&out);
 }
 
 /* Many small records, records around the size of the window, and far beyond it. */
@@ -593,6 +660,9 @@ static void test_count_and_bytes_have_to_agree(void **state)
     assert_int_equal(walk(buf_bytes(&b, 0)), ERR_INVALID_RECORD);
     put_i32(b.p + AT_RECORD_COUNT, 3);
     assert_int_equal(walk(buf_bytes(&b, 0)), ERR_INVALID_RECORD);
+    put_i32(b.p + AT_LENGTH, (int32_t)b.n - BATCH_OVERHEAD_BYTES - 1);
+    assert_int_equal(walk(buf_bytes(&b, 0)), ERR_CORRUPT_MESSAGE);
+    put_i32(b.p + AT_LENGTH, (int32_t)b.n - BATCH_OVERHEAD_BYTES);
     put_i16(b.p + AT_ATTRIBUTES, 7);
     assert_int_equal(walk(buf_bytes(&b, 0)), ERR_UNSUPPORTED_COMPRESSION_TYPE);
     buf_fini(&b);
@@ -619,6 +689,9 @@ int main(void)
         cmocka_unit_test(test_log_append_time_is_the_time_of_all_records),
         cmocka_unit_test(test_markers_are_read_back),
         cmocka_unit_test(test_record_headers),
+        cmocka_unit_test(test_bytes_that_are_no_headers),
+        cmocka_unit_test(test_emptied_batch_of_a_codec_has_no_records),
+        cmocka_unit_test(test_max_timestamp_is_not_the_last_one),
         cmocka_unit_test(test_all_codecs_and_sizes),
         cmocka_unit_test(test_every_truncation_is_an_error),
         cmocka_unit_test(test_changed_bytes_never_do_harm),

@@ -157,12 +157,12 @@ static void test_snappy_frame_has_java_head(void **state)
 static void test_snappy_lies_are_refused(void **state)
 {
     static const char *const lies[] = {
-        "ffffffff07 00 61",                                  /* claims 2 GiB in two bytes */
-        "82534e41505059 00 00000001 00000002 00000002 0061", /* needs a reader of version 2 */
-        "82534e41505059 00 00000001 00000001 7fffffff 0061", /* block longer than the input */
-        "82534e41505059 00 00000001 00000001 ffffffff 0061", /* negative block */
-        "82534e41505059 00 00000001 00000001 0000",          /* cut in a length */
-        "05 10 68656c6c",                                    /* literal cut off */
+        "ffffffff07 00 61",                                    /* claims 2 GiB in two bytes */
+        "82534e41505059 00 00000001 00000002 00000003 010061", /* needs a reader of version 2 */
+        "82534e41505059 00 00000001 00000001 7fffffff 0061",   /* block longer than the input */
+        "82534e41505059 00 00000001 00000001 ffffffff 0061",   /* negative block */
+        "82534e41505059 00 00000001 00000001 0000",            /* cut in a length */
+        "05 10 68656c6c",                                      /* literal cut off */
     };
 
     (void)state;

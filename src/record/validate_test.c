@@ -276,6 +276,22 @@ static void test_coordinators_may_write_control_batches(void **state)
     rules.target_codec = CODEC_GZIP;
     assert_int_equal(validate(buf_bytes(&b, 0)), ERR_NONE);
     assert_false(verdict.needs_rebuild);
+    put_i64(b.p, 1000);
+    assert_int_equal(validate(buf_bytes(&b, 0)), ERR_NONE);
+    rules.produce_version = 0;
+    assert_int_equal(verdict_with(AT_LAST_OFFSET_DELTA, 4, -1), ERR_INVALID_RECORD);
+    assert_int_equal(verdict_with(AT_RECORD_COUNT, 4, -1), ERR_INVALID_RECORD);
+    buf_fini(&b);
+}
+
+static void test_coordinators_need_no_produce_version(void **state)
+{
+    struct buf b = good_batch(CODEC_ZSTD);
+
+    (void)state;
+    rules.from_client = false;
+    rules.produce_version = 0;
+    assert_int_equal(validate(buf_bytes(&b, 0)), ERR_NONE);
     buf_fini(&b);
 }
 
@@ -304,6 +320,10 @@ static void test_structure_rules(void **state)
         {2, "0c 00 00 00 01 01 00", ERR_INVALID_RECORD},             /* one record missing */
         {2, "0c 00 00 00 01 01 00 0c 00 00 02 01 01 00", ERR_NONE},
         {1, "0c 00 00 00 01 01 00 0c 00 00 02 01 01 00", ERR_INVALID_RECORD},
+        /* A byte too many in the first record, which would do as the length of the second. */
+        {2, "0e 00 00 00 01 01 00 0c 00 00 02 01 01 00", ERR_INVALID_RECORD},
+        /* A count of headers in three bytes, at the very end of a record. */
+        {2, "10 00 00 00 01 01 80 80 00 0c 00 00 02 01 01 00", ERR_NONE},
         {1, "01 00 00 00 01 01 00", ERR_INVALID_RECORD},             /* negative length */
         {1, "0c 00 00 00 7e 01 00", ERR_INVALID_RECORD},             /* key beyond the record */
         {1, "fe ff ff ff 0f 00 00 00 01 01 00", ERR_INVALID_RECORD}, /* 2 GiB record */
@@ -343,19 +363,22 @@ static void test_large_records_are_checked_too(void **state)
     }
 }
 
-/* A record with a value of 100,000 bytes, in a compressed batch: its length is off by `wrong`. */
-static enum err verdict_on_large_record(int32_t wrong)
+/*
+ * A record with a value of `value_bytes` in a compressed batch: its length is off by `wrong`, and
+ * `extra` bytes follow it.
+ */
+static enum err verdict_on_large_record(int32_t value_bytes, int32_t wrong, size_t extra)
 {
-    int32_t value_bytes = 100000;
     int32_t body = 1 + 1 + 1 + 1 + varint_size(value_bytes) + value_bytes + 1;
     struct batch_header h = {.magic = BATCH_MAGIC, .record_count = 1, .attributes = CODEC_GZIP};
     struct buf record = {0}, b = {0};
+    size_t rest = (size_t)value_bytes + 1 + extra;
     enum err err;
 
     record.n = (size_t)varint_put(buf_reserve(&record, VARINT_BYTES_MAX), body + wrong);
     put_hex(&record, "00 00 00 01");
     record.n += (size_t)varint_put(buf_reserve(&record, VARINT_BYTES_MAX), value_bytes);
-    memset(buf_extend(&record, (size_t)value_bytes + 1), 0, (size_t)value_bytes + 1);
+    memset(buf_extend(&record, rest), 0, rest);
     buf_extend(&b, BATCH_HEADER_BYTES);
     codec_compress(CODEC_GZIP, CODEC_LEVEL_DEFAULT, buf_bytes(&record, 0), &b);
     h.length = (int32_t)(b.n - BATCH_OVERHEAD_BYTES);
@@ -371,10 +394,20 @@ static enum err verdict_on_large_record(int32_t wrong)
 static void test_large_record_with_wrong_length(void **state)
 {
     (void)state;
-    assert_int_equal(verdict_on_large_record(0), ERR_NONE);
-    assert_int_equal(verdict_on_large_record(1), ERR_INVALID_RECORD);
-    assert_int_equal(verdict_on_large_record(-1), ERR_INVALID_RECORD);
-    assert_int_equal(verdict_on_large_record(-50000), ERR_INVALID_RECORD);
+    assert_int_equal(verdict_on_large_record(100000, 0, 0), ERR_NONE);
+    assert_int_equal(verdict_on_large_record(100000, 1, 0), ERR_INVALID_RECORD);
+    assert_int_equal(verdict_on_large_record(100000, -1, 0), ERR_INVALID_RECORD);
+    assert_int_equal(verdict_on_large_record(100000, -50000, 0), ERR_INVALID_RECORD);
+}
+
+/* Sizes around the window's: what is left over may be just behind what has been decompressed. */
+static void test_bytes_left_behind_a_window(void **state)
+{
+    (void)state;
+    for (int32_t value_bytes = 32700; value_bytes < 32800; value_bytes++) {
+        assert_int_equal(verdict_on_large_record(value_bytes, 0, 0), ERR_NONE);
+        assert_int_equal(verdict_on_large_record(value_bytes, 0, 1), ERR_INVALID_RECORD);
+    }
 }
 
 static void test_undecompressable_is_a_server_error(void **state)
@@ -659,6 +692,38 @@ static void test_rebuild_keeps_the_producer_and_sets_the_time(void **state)
     buf_fini(&out);
 }
 
+static void test_rebuild_closes_the_gaps_of_offsets(void **state)
+{
+    struct batch_spec spec = batch_spec_default();
+    struct record r = record_of("k", "v", TS);
+    struct batch_builder b;
+    struct buf in = {0}, out = {0};
+    struct batch_header h;
+
+    (void)state;
+    spec.base_offset = 40;
+    spec.last_offset_delta = 50;
+    batch_builder_init(&b, &spec);
+    r.offset = 45;
+    assert_int_equal(batch_builder_append_at(&b, &r), ERR_NONE);
+    r.offset = 47;
+    assert_int_equal(batch_builder_append_at(&b, &r), ERR_NONE);
+    batch_builder_finish(&b, &in);
+    assert_int_equal(batch_rebuild(buf_bytes(&in, 0), CODEC_NONE, 0, TIMESTAMP_CREATE, 0, &out),
+                     ERR_NONE);
+    assert_int_equal(batch_header_parse(buf_bytes(&out, 0), &h), ERR_NONE);
+    assert_int_equal(h.base_offset, 40);
+    assert_int_equal(h.last_offset_delta, 1);
+    /* Without records there is nothing to rebuild. */
+    buf_reset(&in);
+    batch_builder_finish(&b, &in);
+    assert_int_equal(batch_rebuild(buf_bytes(&in, 0), CODEC_NONE, 0, TIMESTAMP_CREATE, 0, &out),
+                     ERR_INVALID_RECORD);
+    batch_builder_fini(&b);
+    buf_fini(&in);
+    buf_fini(&out);
+}
+
 static void test_rebuild_of_damage_fails_and_writes_nothing(void **state)
 {
     struct buf b = good_batch(CODEC_GZIP), out = {0};
@@ -689,9 +754,11 @@ int main(void)
         TEST(test_every_changed_byte_is_noticed),
         TEST(test_header_rules),
         TEST(test_coordinators_may_write_control_batches),
+        TEST(test_coordinators_need_no_produce_version),
         TEST(test_structure_rules),
         TEST(test_large_records_are_checked_too),
         TEST(test_large_record_with_wrong_length),
+        TEST(test_bytes_left_behind_a_window),
         TEST(test_undecompressable_is_a_server_error),
         TEST(test_bomb_is_too_large),
         TEST(test_compacted_topics_need_keys),
@@ -709,6 +776,7 @@ int main(void)
         TEST(test_other_codec_asks_for_a_rebuild_and_defers_the_segment_size),
         TEST(test_rebuild_from_every_codec_to_every_codec),
         TEST(test_rebuild_keeps_the_producer_and_sets_the_time),
+        TEST(test_rebuild_closes_the_gaps_of_offsets),
         TEST(test_rebuild_of_damage_fails_and_writes_nothing),
     };
 
