@@ -37,6 +37,21 @@ static enum err say(struct opening *o, enum err err, const char *name, const cha
 
 /* ---- Steps of opening ------------------------------------------------------------------- */
 
+/* Makes one directory, and its name durable: it may be there from a life that ended before that. */
+static enum err make_one(struct io *io, const char *path, bool is_last)
+{
+    const char *slash = strrchr(path, '/');
+    char *parent = !slash ? xstrdup(".") : xstrndup(path, (size_t)MAX(slash - path, 1));
+    enum err err = io_dir_make(io, path);
+
+    if (!err || (err == ERR_EXISTS && is_last))
+        err = io_dir_sync(io, parent);
+    if (err == ERR_EXISTS || (err == ERR_ACCESS && is_last))
+        err = ERR_NONE; /* Somebody else's directory around ours may be closed to us. */
+    free(parent);
+    return err;
+}
+
 /* Makes the directory and those above it. */
 static enum err make_path(struct io *io, const char *path)
 {
@@ -45,15 +60,13 @@ static enum err make_path(struct io *io, const char *path)
 
     for (char *slash = strchr(p + 1, '/'); slash && !err; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        err = io_dir_make(io, p);
-        if (err == ERR_EXISTS)
-            err = ERR_NONE;
+        err = make_one(io, p, false);
         *slash = '/';
     }
     if (!err)
-        err = io_dir_make(io, p);
+        err = make_one(io, p, true);
     free(p);
-    return err == ERR_EXISTS ? ERR_NONE : err;
+    return err;
 }
 
 static enum err take_lock(struct opening *o)
@@ -122,12 +135,12 @@ static bool complete_identity(struct opening *o, struct meta_properties *m)
 {
     bool added = false;
 
-    if (!m->cluster_id && !str_is_null(o->identity->cluster_id)) {
-        m->cluster_id = str_dup(o->identity->cluster_id);
+    if (!m->cluster_id && !str_is_null(o->identity->cluster_id_new)) {
+        m->cluster_id = str_dup(o->identity->cluster_id_new);
         added = true;
     }
-    if (m->node_id < 0 && o->identity->node_id >= 0) {
-        m->node_id = o->identity->node_id;
+    if (m->node_id < 0 && o->identity->node_id_new >= 0) {
+        m->node_id = o->identity->node_id_new;
         added = true;
     }
     if (uuid_is_zero(m->directory_id)) {
@@ -283,6 +296,30 @@ static enum err look_whether_new(struct opening *o)
     return ERR_NONE;
 }
 
+/* ---- Directories that belong to no topic ------------------------------------------------- */
+
+enum err log_dir_set_aside(struct log_dir *dir, const char *topic, int32_t partition)
+{
+    char *live = partition_dir_name(topic, partition);
+    char *from = xasprintf("%s/%s", dir->path, live);
+    uint64_t random[2];
+    char *name;
+    char *to;
+    enum err err;
+
+    io_random(dir->io, random, sizeof(random));
+    name = partition_dir_stray_name(topic, partition, uuid_from_random(random[0], random[1]));
+    to = xasprintf("%s/%s", dir->path, name);
+    err = io_path_rename(dir->io, from, to);
+    if (!err)
+        err = io_dir_sync(dir->io, dir->path);
+    free(live);
+    free(from);
+    free(name);
+    free(to);
+    return err;
+}
+
 /* ---- Public ----------------------------------------------------------------------------- */
 
 static void dir_free(struct log_dir *dir)
@@ -337,6 +374,8 @@ enum err log_dir_open(struct io *io, const char *path, const struct log_dir_iden
         log_dir_found_free(found);
         return err;
     }
+    /* What was read may be in the page cache alone: the first round writes it again. */
+    dir->points_dirty = dir->marks_dirty = dir->starts_dirty = !dir->was_clean;
     dir->journal = journal_new(io, path);
     dir->lane = io_lane_new(io, "checkpoint", checkpoints_run, dir);
     *out = dir;

@@ -23,6 +23,8 @@ char *partition_dir_name(const char *topic, int32_t partition);
 bool partition_dir_parse(const char *name, char **topic, int32_t *partition);
 /* "<topic>-<partition>.<32 hex>-delete", cut to 255 bytes; owned by the caller. */
 char *partition_dir_doomed_name(const char *topic, int32_t partition, struct uuid random);
+/* The same with "-stray". */
+char *partition_dir_stray_name(const char *topic, int32_t partition, struct uuid random);
 bool partition_dir_is_doomed(const char *name);
 /* "<dir>/<20 digits><suffix>"; owned by the caller. */
 char *offset_path(const char *dir, int64_t offset, const char *suffix);

@@ -170,7 +170,6 @@ struct save *log_new_save(struct log *log, enum save_kind kind, void (*done)(str
     s->card = log->card;
     s->loop = log->loop;
     s->done = done;
-    s->old_producers_file = -1;
     log->saves++;
     return s;
 }
@@ -221,7 +220,6 @@ static void take_loaded(struct log *log, struct log_loaded *l)
     log->tail = l->tail;
     log->segment_opened_ms = l->now_ms;
     log->recovery_point = l->recovery_point;
-    log->producers_file = l->producers_file;
     log->told_ack = l->end;
     log->record = (struct view_record){
         .bounds = {.log_start = l->start,

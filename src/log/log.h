@@ -28,6 +28,8 @@ struct log_dir;
 struct log_dir_identity {
     struct str cluster_id; /* null: not known yet, the directory's is taken */
     int32_t node_id;       /* -1: likewise */
+    struct str cluster_id_new; /* what a directory gets that has none */
+    int32_t node_id_new;       /* likewise */
 };
 
 struct log_partition_name {
@@ -66,6 +68,8 @@ struct uuid log_dir_id(const struct log_dir *dir);
 /* Any thread. */
 bool log_dir_has_failed(const struct log_dir *dir);
 bool log_dir_has_space(const struct log_dir *dir);
+/* Renames a partition's directory to "-stray": it belongs to no topic. Blocking: a job. */
+must_use enum err log_dir_set_aside(struct log_dir *dir, const char *topic, int32_t partition);
 /* Starts the directory's periodic work (recovery points, high watermark and log start checkpoints,
  * free space) on its checkpoint lane, ticked from this loop. */
 void log_dir_start(struct log_dir *dir, struct io_loop *loop);
@@ -176,6 +180,8 @@ void log_begin_epoch(struct log *log, int32_t epoch);
 /* KIP-320: the largest epoch <= `epoch` and where it ends; -1, -1 when unknown. */
 void log_epoch_end(const struct log *log, int32_t epoch, int32_t *found_epoch,
                    int64_t *end_offset);
+/* The epoch that the record at `offset` was written in; -1 unknown. */
+int32_t log_epoch_at(const struct log *log, int64_t offset);
 /* New values; a topic that becomes durable is synced first (its acknowledgeable offset stalls). */
 void log_set_config(struct log *log, const struct topic_config *config);
 

@@ -124,7 +124,6 @@ struct log {
     struct append_op *free_appends;
 
     int64_t recovery_point;
-    int64_t producers_file; /* offset of the newest file of ours; -1 */
     struct unsaved_segment *unsaved;
     size_t unsaved_count;
     size_t unsaved_cap;
@@ -206,7 +205,6 @@ struct log_loaded {
     int64_t end;
     int64_t high_watermark;
     int64_t recovery_point;
-    int64_t producers_file;
     bool is_damaged;
     bool is_new; /* made, not loaded */
 };
@@ -258,7 +256,7 @@ must_use enum err leftovers_clear(struct io *io, const char *dir);
 
 /*
  * Producers as of `upto`: the newest good snapshot at or below it, and the batches from there on.
- * *own_file is the offset of the file of ours that was used, or -1. Blocking.
+ * Blocking.
  */
 struct replay {
     struct io *io;
@@ -267,7 +265,6 @@ struct replay {
     size_t segment_count;
     int64_t upto;
     struct producers *producers; /* out */
-    int64_t own_file;            /* out */
 };
 
 must_use enum err producers_reload(struct replay *r);
@@ -287,7 +284,6 @@ struct reload {
     int64_t end;              /* out: <= offset */
     struct epochs epochs;     /* in and out; owned */
     struct producers producers; /* out; owned */
-    int64_t own_file;           /* out */
 };
 
 must_use enum err log_reload_truncated(struct reload *r);
@@ -328,7 +324,6 @@ struct save {
     struct unsaved_segment *segments; /* the last is the active one, without a snapshot */
     size_t segment_count;
     struct buf producers;
-    int64_t old_producers_file;      /* to be removed; -1 */
     struct save *next_answer;
 };
 

@@ -12,6 +12,7 @@
 #include "log/files_int.h"
 
 #define DOOMED_SUFFIX "-delete"
+#define STRAY_SUFFIX "-stray"
 
 static bool is_topic_char(char c)
 {
@@ -61,18 +62,29 @@ bool partition_dir_parse(const char *name, char **topic, int32_t *partition)
     return true;
 }
 
-char *partition_dir_doomed_name(const char *topic, int32_t partition, struct uuid random)
+/* Cut to what a file system allows for a name. */
+static char *renamed(const char *topic, int32_t partition, struct uuid random, const char *suffix)
 {
     char hex[33];
-    int tail = 1 + 32 + (int)sizeof(DOOMED_SUFFIX) - 1;
+    int tail = 1 + 32 + (int)strlen(suffix);
     char *live = partition_dir_name(topic, partition);
     char *name;
 
     for (int i = 0; i < 16; i++)
         snprintf(hex + 2 * i, 3, "%02x", random.b[i]);
-    name = xasprintf("%.*s.%s" DOOMED_SUFFIX, PARTITION_DIR_BYTES_MAX - tail, live, hex);
+    name = xasprintf("%.*s.%s%s", PARTITION_DIR_BYTES_MAX - tail, live, hex, suffix);
     free(live);
     return name;
+}
+
+char *partition_dir_doomed_name(const char *topic, int32_t partition, struct uuid random)
+{
+    return renamed(topic, partition, random, DOOMED_SUFFIX);
+}
+
+char *partition_dir_stray_name(const char *topic, int32_t partition, struct uuid random)
+{
+    return renamed(topic, partition, random, STRAY_SUFFIX);
 }
 
 bool partition_dir_is_doomed(const char *name)

@@ -50,7 +50,6 @@ static struct log_loaded *loaded_new(const struct log_load_args *args)
     l->path = xasprintf("%s/%s", log_dir_path(args->dir), name);
     l->config = args->config;
     l->now_ms = args->now_ms;
-    l->producers_file = -1;
     producers_init(&l->producers);
     free(name);
     return l;
@@ -282,6 +281,36 @@ static enum err finish_time_index(struct scan *scan)
     return io_file_write(scan->segment->timeindex, &iov, 1, pos);
 }
 
+/* Makes bytes dirty again, so that the sync behind it writes them. */
+static enum err write_again(struct io_file *f, int64_t pos, int64_t end)
+{
+    size_t cap = (size_t)1024 * 1024;
+    uint8_t *p = xmalloc(cap);
+    enum err err = ERR_NONE;
+
+    while (!err && pos < end) {
+        size_t n = (size_t)MIN(end - pos, (int64_t)cap);
+        struct iovec iov = {.iov_base = p, .iov_len = n};
+        err = read_fully(f, p, n, pos, LOG_BLOCKING);
+        if (!err)
+            err = io_file_write(f, &iov, 1, pos);
+        pos += (int64_t)n;
+    }
+    free(p);
+    return err;
+}
+
+static enum err make_durable(struct loading *g, struct segment *s, int64_t from)
+{
+    enum err err = ERR_NONE;
+
+    if (g->l->is_damaged)
+        return ERR_NONE;
+    if (g->scan.tail.size > from)
+        err = write_again(s->log, from, g->scan.tail.size);
+    return err ? err : segment_sync(s);
+}
+
 static enum err recover_segment(struct loading *g, struct segment_span *span)
 {
     struct scan *scan = &g->scan;
@@ -307,8 +336,8 @@ static enum err recover_segment(struct loading *g, struct segment_span *span)
         err = judge_bad_batch(g, span->segment);
     if (!err && !is_last(g) && !g->stopped)
         err = finish_time_index(scan);
-    if (!err && !g->l->is_damaged)
-        err = segment_sync(span->segment);
+    if (!err)
+        err = make_durable(g, span->segment, restored.tail.size);
     span_from_tail(span, &scan->tail);
     return err;
 }
@@ -417,7 +446,7 @@ static enum err settle_epochs(struct loading *g)
 
     changed |= epochs_truncate_end(&l->epochs, l->end);
     changed |= epochs_truncate_start(&l->epochs, l->start);
-    if (!changed || l->is_damaged)
+    if (l->is_damaged || (!changed && (g->known.clean || l->epochs.n == 0)))
         return ERR_NONE; /* Of a damaged log nothing is changed. */
     return epochs_write(l->io, l->path, &l->epochs);
 }
@@ -435,7 +464,6 @@ static enum err load_producers(struct loading *g, size_t believed)
     };
     enum err err = producers_reload(&replay);
 
-    g->l->producers_file = replay.own_file;
     return err;
 }
 
@@ -481,9 +509,13 @@ static enum err load_all(struct loading *g)
         err = settle_offsets(g);
     if (!err)
         err = settle_epochs(g);
-    if (err || l->is_damaged)
-        return err;
-    return snapshots_remove_above(l->io, l->path, l->end);
+    if (!err && !l->is_damaged)
+        err = snapshots_remove_above(l->io, l->path, l->end);
+    if (!err && !g->known.clean)
+        err = io_dir_sync(l->io, l->path);
+    if (!err && !g->known.clean)
+        err = io_dir_sync(l->io, log_dir_path(l->dir));
+    return err;
 }
 
 enum err log_load(const struct log_load_args *args, struct log_loaded **out,

@@ -90,9 +90,7 @@ static bool read_snapshots_at(struct replay *r, int64_t offset)
     producers_init(&kafka);
     has_kafka = !read_snapshot(r->io, r->path, offset, SNAPSHOT_SUFFIX, &kafka);
     has_own = !read_snapshot(r->io, r->path, offset, PRODUCERS_SUFFIX, r->producers);
-    if (has_own && (!has_kafka || producers_agree(r->producers, &kafka))) {
-        r->own_file = offset;
-    } else if (has_kafka) {
+    if (has_kafka && !(has_own && producers_agree(r->producers, &kafka))) {
         producers_fini(r->producers);
         *r->producers = kafka;
         return true;
@@ -154,6 +152,10 @@ static enum err replay_from(struct replay *r, int64_t offset)
             if (!err)
                 err = header_walk_next(&w);
         }
+        /* Bad bytes are not judged here: behind `upto` they are usual, below it the scan finds
+         * them. */
+        if (err == ERR_CORRUPT_MESSAGE)
+            return ERR_NONE;
         if (err && err != ERR_EOF)
             return err;
     }
@@ -167,7 +169,6 @@ enum err producers_reload(struct replay *r)
     enum err err = io_dir_list(r->io, r->path, &names);
 
     producers_init(r->producers);
-    r->own_file = -1;
     if (err)
         return err;
     do {
@@ -286,6 +287,5 @@ enum err log_reload_truncated(struct reload *r)
     replay.segment_count = r->segment_count;
     replay.upto = r->end;
     err = producers_reload(&replay);
-    r->own_file = replay.own_file;
     return err;
 }

@@ -35,10 +35,8 @@ static void point_saved(struct save *s)
 {
     struct log *log = s->card->log;
 
-    if (!s->err && s->segment_count > 0) {
+    if (!s->err && s->segment_count > 0)
         log->recovery_point = s->offset;
-        log->producers_file = s->offset;
-    }
     log_save_answered(s);
 }
 
@@ -69,7 +67,6 @@ void log_save(struct log *log)
         s->path = xstrdup(log->path);
         take_unsaved(log, s);
         snapshot_format(&log->producers, s->offset, &s->producers);
-        s->old_producers_file = log->producers_file;
     }
     dir_submit(log->dir, s);
 }
@@ -103,14 +100,19 @@ enum err save_write(struct save *s, struct io *io)
 
 void save_remove_old(struct save *s, struct io *io)
 {
-    char *path;
-    enum err err;
+    struct io_names names;
 
-    if (s->segment_count == 0 || s->old_producers_file < 0 || s->old_producers_file == s->offset)
-        return;
-    path = offset_path(s->path, s->old_producers_file, PRODUCERS_SUFFIX);
-    err = io_path_unlink(io, path);
-    if (err && err != ERR_NOT_FOUND)
-        trace_warn("save.unlink", "path=%s error=%s", path, err_name(err));
-    free(path);
+    if (s->segment_count == 0 || io_dir_list(io, s->path, &names))
+        return; /* What is left over is found the next time. */
+    for (size_t i = 0; i < names.n; i++) {
+        int64_t offset;
+        if (!offset_name_parse(names.v[i], PRODUCERS_SUFFIX, &offset) || offset >= s->offset)
+            continue;
+        char *path = xasprintf("%s/%s", s->path, names.v[i]);
+        enum err err = io_path_unlink(io, path);
+        if (err)
+            trace_warn("save.unlink", "path=%s error=%s", path, err_name(err));
+        free(path);
+    }
+    io_names_free(&names);
 }

@@ -57,7 +57,6 @@ static void install(struct log *log, struct reload *r)
     log->epochs = r->epochs;
     producers_fini(&log->producers);
     log->producers = r->producers;
-    log->producers_file = r->own_file;
     drop_unsaved(log, r->end);
     if (r->end < b->high_watermark)
         trace_warn("log.truncated_below_hw", "topic=%s partition=%d end=%lld hw=%lld", log->topic,
