@@ -22,6 +22,11 @@ struct command {
 #define EXIT_USAGE 2
 
 int serve_run(int argc, char **argv);
+int topics_run(int argc, char **argv);
+int configs_run(int argc, char **argv);
+int produce_run(int argc, char **argv);
+int consume_run(int argc, char **argv);
+int dump_run(int argc, char **argv);
 
 /* Prints "strandline COMMAND: text" to standard error; returns 1. */
 int cli_fail(const char *command, const char *fmt, ...) printf_like(2, 3);
