@@ -320,6 +320,8 @@ static void run(struct fixture *f, const phase_fn *phases)
     f->watcher_count = 0;
     io_run(f->io);
     f->impl->forget(f);
+    for (int i = 0; i < f->watcher_count; i++)
+        assert_null(f->watchers[i].watch._keeper); /* they are the test's again */
     for (int i = 0; i < f->probe_count; i++)
         keeper_call_release(&f->probes[i].call);
     io_free(f->io);

@@ -275,8 +275,8 @@ static void damaged_brokers_are_refused(void **state)
         "{\"version\":5,\"jmx_port\":-1,\"endpoints\":[\"A://h:\"]}",
         "{\"version\":5,\"jmx_port\":-1,\"endpoints\":[\"A://h:1x\"]}",
         "{\"version\":5,\"jmx_port\":-1,\"endpoints\":[\"A://h:4294967297\"]}",
-        "{\"version\":5,\"jmx_port\":-1,\"endpoints\":[\"A://h:1\"],"
-        "\"listener_security_protocol_map\":{\"B\":\"SSL\"}}",
+        ("{\"version\":5,\"jmx_port\":-1,\"endpoints\":[\"A://h:1\"],"
+         "\"listener_security_protocol_map\":{\"B\":\"SSL\"}}"),
         "{\"version\":1,\"jmx_port\":-1,\"host\":null,\"port\":1}",
         "{\"version\":1,\"jmx_port\":-1,\"host\":\"h\"}",
     };
@@ -354,8 +354,8 @@ static void states_are_written_and_read(void **state)
         "{\"leader\":1,\"leader_epoch\":0,\"isr\":[]}",
         "{\"leader\":1,\"controller_epoch\":1,\"isr\":[]}",
         "{\"leader_epoch\":0,\"controller_epoch\":1,\"isr\":[]}",
-        "{\"leader\":1,\"leader_epoch\":0,\"controller_epoch\":1,\"isr\":[],"
-        "\"leader_recovery_state\":\"1\"}",
+        ("{\"leader\":1,\"leader_epoch\":0,\"controller_epoch\":1,\"isr\":[],"
+         "\"leader_recovery_state\":\"1\"}"),
     };
     int32_t ids[] = {1, 2};
     struct znode_state s = {.leader = 1, .leader_epoch = 4, .controller_epoch = 9, .isr = {ids, 2}};
