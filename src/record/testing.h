@@ -9,6 +9,10 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "record/record_int.h"

@@ -36,10 +36,8 @@ struct check {
     bool has_bad_timestamp;
 };
 
-static struct str format(struct arena *arena, const char *fmt, ...) printf_like(2, 3);
-
 /* Empty when the arena's limit is reached: the code alone has to do then. */
-static struct str format(struct arena *arena, const char *fmt, ...)
+static printf_like(2, 3) struct str format(struct arena *arena, const char *fmt, ...)
 {
     char text[MESSAGE_BYTES_MAX];
     va_list args;
