@@ -87,7 +87,9 @@ struct topic_slot {
     int32_t name_n;
     struct uuid id;
     struct topic_config config;
-    struct partition **partitions; /* by index; NULL while one is not there */
+    const struct metadata_topic *topic; /* of the image that config was resolved from, */
+    const struct config *resolved_with; /* and the broker's configuration */
+    struct partition **partitions;      /* by index; NULL while one is not there */
     int32_t partition_count;
 };
 

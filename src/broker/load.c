@@ -327,28 +327,68 @@ static void add_found(struct load *l)
     }
 }
 
-static bool has_item(const struct load *l, const struct metadata_topic *topic, int32_t index)
+static int by_partition(const void *a, const void *b)
 {
+    const struct load_item *x = *(struct load_item *const *)a;
+    const struct load_item *y = *(struct load_item *const *)b;
+    int order = str_cmp(x->topic->name, y->topic->name);
+
+    return order ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+/* The items that belong to topics, in the order of the image. */
+static struct load_item **sorted_items(struct load *l, size_t *n)
+{
+    struct load_item **v;
+
+    *n = 0;
+    LIST_EACH (node, &l->items)
+        *n += LIST_ENTRY(node, struct load_item, link)->topic != NULL;
+    v = xcalloc(*n + 1, sizeof(struct load_item *));
+    *n = 0;
     LIST_EACH (node, &l->items) {
         struct load_item *item = LIST_ENTRY(node, struct load_item, link);
 
-        if (item->topic == topic && item->index == index)
-            return true;
+        if (item->topic)
+            v[(*n)++] = item;
     }
-    return false;
+    qsort(v, *n, sizeof(struct load_item *), by_partition);
+    return v;
 }
 
-static void add_missing(struct load *l)
+/* Two directories hold the same partition: nobody can say which one is right. */
+static const struct load_item *find_twin(struct load_item *const *v, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (by_partition(&v[i - 1], &v[i]) == 0)
+            return v[i];
+    return NULL;
+}
+
+/* Adds what no directory has; false when a partition is in two of them. */
+static bool add_missing(struct load *l)
 {
     struct control *c = l->control;
+    size_t n;
+    size_t at = 0;
+    struct load_item **v = sorted_items(l, &n);
+    const struct load_item *twin = find_twin(v, n);
 
-    for (int32_t t = 0; t < c->image->topic_count; t++) {
+    for (int32_t t = 0; t < c->image->topic_count && !twin; t++) {
         struct metadata_topic *topic = c->image->topics[t];
 
-        for (int32_t i = 0; i < topic->partition_count && !topic->is_deleting; i++)
-            if (!has_item(l, topic, i))
+        for (int32_t i = 0; i < topic->partition_count; i++) {
+            if (at < n && v[at]->topic == topic && v[at]->index == i)
+                at++;
+            else if (!topic->is_deleting)
                 new_item(l, topic, topic->name.p, i, -1);
+        }
     }
+    if (twin)
+        trace_error("partition.twice", "topic=%s partition=%d dir=%s", twin->name, twin->index,
+                    log_dir_path(c->broker->dirs[twin->dir]));
+    free(v);
+    return !twin;
 }
 
 /* ---- adoption --------------------------------------------------------------------------- */
@@ -457,8 +497,10 @@ static void adopted_stored(struct control *c, void *ctx, enum err err)
         return;
     }
     add_found(l);
-    add_missing(l);
-    submit_items(l);
+    if (add_missing(l))
+        submit_items(l);
+    else
+        load_fail(l, ERR_INVALID_ARG, "a partition is in two log directories: remove one of them");
 }
 
 static void take_broker_configs(struct control *c, const struct store_contents *contents,

@@ -234,11 +234,16 @@ static struct topic_slot *slot_new(struct shard *s, const struct partition *p)
     return slot;
 }
 
+/* What is in force for the topic now, told to its partitions when it has changed. */
 static void slot_configure(struct shard *s, struct topic_slot *slot)
 {
     struct metadata_topic *topic = metadata_find_topic_id(s->image, slot->id);
     struct config_overrides none = {0};
 
+    if (slot->topic == topic && slot->resolved_with == s->config)
+        return;
+    slot->topic = topic;
+    slot->resolved_with = s->config;
     topic_config_resolve(s->config, topic ? &topic->configs : &none, &slot->config);
     for (int32_t i = 0; i < slot->partition_count; i++) {
         struct partition *p = slot->partitions[i];
