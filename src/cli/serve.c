@@ -8,7 +8,6 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "broker/broker.h"
@@ -131,11 +130,17 @@ static int make_ephemeral(struct serve *s)
 {
     const char *tmp = getenv("TMPDIR");
     char *setting;
+    uint64_t random;
     int status;
+    enum err err;
 
-    s->ephemeral_dir = xasprintf("%s/strandline-XXXXXX", tmp ? tmp : "/tmp");
-    if (!mkdtemp(s->ephemeral_dir))
-        return cli_fail("serve", "cannot make a temporary directory %s", s->ephemeral_dir);
+    io_random(s->io, &random, sizeof(random));
+    s->ephemeral_dir =
+        xasprintf("%s/strandline-%016llx", tmp ? tmp : "/tmp", (unsigned long long)random);
+    err = io_dir_make(s->io, s->ephemeral_dir);
+    if (err)
+        return cli_fail("serve", "cannot make the directory %s: %s", s->ephemeral_dir,
+                        err_text(err));
     setting = xasprintf("log.dirs=%s", s->ephemeral_dir);
     status = load_setting(s, setting);
     free(setting);
