@@ -8,6 +8,6 @@ set -euo pipefail
 
 "$root/tests/tools/fetch-peers" kcat librdkafka librdkafka-new java franz-go kafka-python \
     kafka-python-old
-broker_start --set num.partitions=3
+broker_start --ephemeral --set num.partitions=3
 python3 "$root/tests/clients/matrix.py" "$bootstrap"
 broker_stop

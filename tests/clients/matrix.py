@@ -25,6 +25,9 @@ import dataset  # noqa: E402
 import peers  # noqa: E402
 
 CODECS = batches.CODECS
+# Clients send a batch as it is when compression would not make it smaller. That happens to a batch
+# of two tiny records on a busy machine, whatever the linger.
+TINY_BATCH_BYTES = 256
 
 
 class Matrix:
@@ -89,7 +92,8 @@ class Matrix:
     def check_batches(self, topic, codec, expected, rounds):
         for partition, lines in expected.items():
             found = batches.stored(self.bootstrap, topic, partition)
-            codecs = {batch.codec for batch in found}
+            codecs = {batch.codec for batch in found
+                      if batch.codec != "none" or len(batch.data) > TINY_BATCH_BYTES}
             assert codecs == {codec}, f"partition {partition}: stored with {codecs}"
             counts = [batch.record_count for batch in found]
             assert sum(counts) == len(lines), f"partition {partition}: {sum(counts)} records stored"

@@ -2,13 +2,13 @@
 # shellcheck shell=bash
 # Sourced by the checks: starts the broker under test and stops it at exit.
 #
-#   broker_start [--set key=value]...   start it; sets $bootstrap and $broker_pid
-#   broker_stop                         stop it cleanly; fails if it ends with an error
-#   broker_kill                         kill -9; broker_start may start it again with its data
+#   broker_start [--ephemeral] [--set key=value]...   start it; sets $bootstrap and $broker_pid
+#   broker_stop       stop it cleanly; fails if it ends with an error
+#   broker_kill       kill -9; broker_start may start it again with its data
 #
 # $STRANDLINE names the program (build/strandline). With BROKER=kafka real Apache Kafka is started
 # instead, to tell a fault of a test from one of ours; keys then go into its server.properties. The
-# data lies in $work/data, and $work is removed at exit unless KEEP is set.
+# data lies in $work/data (unless ephemeral), and $work is removed at exit unless KEEP is set.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/strandline-check.XXXXXX")
@@ -27,8 +27,13 @@ fail() {
 
 start_strandline() {
     local program=${STRANDLINE:-$root/build/strandline}
+    local place=(--set "log.dirs=$work/data")
+    if [ "${1:-}" = --ephemeral ]; then
+        place=(--ephemeral)
+        shift
+    fi
     [ -x "$program" ] || fail "there is no $program; build it or set STRANDLINE"
-    "$program" serve --set "log.dirs=$work/data" --set "listeners=PLAINTEXT://127.0.0.1:0" "$@" \
+    "$program" serve "${place[@]}" --set "listeners=PLAINTEXT://127.0.0.1:0" "$@" \
         >"$work/out" 2>"$work/err" &
     broker_pid=$!
     for _ in $(seq $((READY_SECONDS * 20))); do
@@ -41,6 +46,7 @@ start_strandline() {
 
 start_kafka() {
     local keys=() port
+    [ "${1:-}" != --ephemeral ] || shift
     while [ $# -gt 0 ]; do
         keys+=("$2")
         shift 2
