@@ -82,14 +82,23 @@ static enum err open_dirs(struct broker *b, const struct config *c, char **messa
 
 /* ---- keeper ----------------------------------------------------------------------------- */
 
+/* Without its store the broker cannot say what is true: it stops. */
+static void keeper_changed(void *ctx, enum keeper_state state)
+{
+    struct broker *b = ctx;
+
+    if (state == KEEPER_FAILED || state == KEEPER_EXPIRED)
+        control_stop(b->control, ERR_KAFKA_STORAGE_ERROR, "the metadata store has failed");
+}
+
 static enum err open_keeper(struct broker *b, const struct config *c, char **message)
 {
-    static const struct keeper_events no_events = {0};
+    static const struct keeper_events events = {.state_changed = keeper_changed};
     struct str dir = config_str(c, CONFIG_METADATA_LOG_DIR);
     char *path = dir.n > 0 ? xasprintf("%.*s/%s", STR_ARG(dir), KEEPER_FILE)
                            : xasprintf("%s/%s", log_dir_path(b->dirs[0]), KEEPER_FILE);
     enum err err =
-        keeper_sqlite_open(b->io, path, b->control->loop, &no_events, b, &b->keeper, message);
+        keeper_sqlite_open(b->io, path, b->control->loop, &events, b, &b->keeper, message);
 
     b->control->keeper = b->keeper;
     free(path);

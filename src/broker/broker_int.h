@@ -445,6 +445,8 @@ void control_free(struct control *c);
 /* Reads the keeper, loads all logs, then listens and reports. Starts as a callback of the loop. */
 void control_start(struct control *c);
 void control_stop(struct control *c, enum err err, const char *why);
+/* Any loop: a log directory has failed; without any, the broker stops. */
+void control_dir_failed(struct broker *b);
 struct broker *control_broker(struct control *c);
 struct io_loop *control_loop(const struct broker *b);
 /* The newest image and configuration, borrowed. */

@@ -390,6 +390,33 @@ void control_stop(struct control *c, enum err err, const char *why)
     control_enqueue(c, xcalloc(1, sizeof(struct task)), stop_run);
 }
 
+struct dir_failure {
+    struct io_msg msg;
+    struct broker *broker;
+};
+
+static void dir_failed(struct io_msg *msg)
+{
+    struct dir_failure *f = CONTAINER_OF(msg, struct dir_failure, msg);
+    struct broker *b = f->broker;
+    int working = 0;
+
+    free(f);
+    for (int i = 0; i < b->dir_count; i++)
+        working += !log_dir_has_failed(b->dirs[i]);
+    if (working == 0)
+        control_stop(b->control, ERR_KAFKA_STORAGE_ERROR, "every log directory has failed");
+}
+
+void control_dir_failed(struct broker *b)
+{
+    struct dir_failure *f = xmalloc(sizeof(*f));
+
+    f->msg.fn = dir_failed;
+    f->broker = b;
+    io_post(b->control->loop, &f->msg);
+}
+
 static void signalled(struct io_op *op)
 {
     struct control *c = CONTAINER_OF(op, struct control, signal.op);

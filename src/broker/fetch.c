@@ -350,7 +350,8 @@ static bool check_part(struct fetch *f, struct fetch_part *part, struct partitio
 {
     log_view_bounds(p->view, &part->bounds);
     if (part->bounds.is_gone)
-        part->err = ERR_UNKNOWN_TOPIC_OR_PARTITION;
+        part->err = log_dir_has_failed(p->broker->dirs[p->dir]) ? ERR_KAFKA_STORAGE_ERROR
+                                                                : ERR_UNKNOWN_TOPIC_OR_PARTITION;
     else if (part->offset < part->bounds.log_start || part->offset > part->bounds.end)
         part->err = ERR_OFFSET_OUT_OF_RANGE;
     return !part->err && part->offset < read_bound(&part->bounds, f->is_committed);

@@ -96,6 +96,8 @@ static void log_failed(void *ctx, enum err err, int64_t from_offset)
         produce_part_done(part, ERR_KAFKA_STORAGE_ERROR);
     }
     fetch_wake_partition(p);
+    if (log_dir_has_failed(log_directory(p->log)))
+        control_dir_failed(p->broker);
 }
 
 void partition_open(struct partition *p, struct log_loaded *loaded)
