@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The broker and Apache Kafka get the same requests, every version of every API that both serve, and
-# must give the same answers, but for the differences that tests/tools/differential.py names.
+# must give the same answers, but for the differences that tests/tools/compare_probes.py names.
 set -euo pipefail
 # shellcheck source=tests/tools/broker.sh
 . "$(dirname "$0")/../tools/broker.sh"
@@ -22,4 +22,4 @@ BROKER=kafka
 broker_start
 probe theirs
 broker_stop
-"$python" "$root/tests/tools/differential.py" "$work/theirs.jsonl" "$work/ours.jsonl"
+"$python" "$root/tests/tools/compare_probes.py" "$work/theirs.jsonl" "$work/ours.jsonl"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compare what two brokers answered to the same probe, field by field.
 
-    differential.py THEIRS.jsonl OURS.jsonl
+    compare_probes.py THEIRS.jsonl OURS.jsonl
 
 Both files come from `capture/probe.py`. Answers are paired by API, version and place, decoded, and
 freed of what must differ (ids, clocks, addresses, texts). `ALLOWED` names the differences that are
