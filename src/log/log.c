@@ -440,10 +440,14 @@ void log_set_config(struct log *log, const struct topic_config *config)
         submit_sync(log);
 }
 
+/* Only now the epochs below it may go: they must cover the log from wherever it starts again. */
 static void start_saved(struct save *s)
 {
     void (*done)(void *ctx, enum err err) = s->request_done;
+    struct log *log = s->card->log;
 
+    if (!s->err)
+        log->epochs_dirty |= epochs_truncate_start(&log->epochs, s->offset);
     done(s->ctx, s->err);
     log_save_answered(s);
 }
@@ -457,7 +461,6 @@ void log_advance_start(struct log *log, int64_t offset, void (*done)(void *ctx, 
     assert(offset <= b->high_watermark);
     b->log_start = MAX(b->log_start, offset);
     log_update_stable(log);
-    log->epochs_dirty |= epochs_truncate_start(&log->epochs, b->log_start);
     log_publish(log);
     s->offset = b->log_start;
     s->request_done = done;

@@ -363,20 +363,39 @@ static enum err load_segment(struct loading *g)
     return recover_segment(g, span);
 }
 
+/*
+ * What is wrong between the segment before and the one in hand; NULL if nothing. A hole is what
+ * remains when unsynced bytes at the end of a closed segment were lost; compaction and following a
+ * compacted leader make holes too, and there they are right.
+ */
+static const char *wrong_join(const struct loading *g)
+{
+    int64_t base = g->bases[g->at];
+
+    if (g->at == 0 || base == g->scan.next_offset)
+        return NULL;
+    if (base < g->scan.next_offset)
+        return "segments overlap";
+    if (g->l->config.cleanup_policy & TOPIC_CLEANUP_COMPACT)
+        return NULL;
+    return "offsets are missing between segments";
+}
+
 static enum err load_segments(struct loading *g)
 {
     enum err err = ERR_NONE;
 
     for (g->at = 0; !err && g->at < g->base_count && !g->stopped; g->at++) {
-        if (g->at > 0 && g->bases[g->at] < g->scan.next_offset) {
-            /* It overlaps the one before: no writer of ours leaves that. */
-            if (g->bases[g->at] < g->known.recovery_point)
-                report_damage(g, "segments overlap", g->bases[g->at], 0);
-            else
-                err = put_rest_aside(g, g->at);
-            break;
+        const char *wrong = wrong_join(g);
+        if (!wrong) {
+            err = load_segment(g);
+            continue;
         }
-        err = load_segment(g);
+        if (MIN(g->bases[g->at], g->scan.next_offset) < g->known.recovery_point)
+            report_damage(g, wrong, g->bases[g->at], 0);
+        else
+            err = put_rest_aside(g, g->at);
+        break;
     }
     return err;
 }
@@ -395,11 +414,12 @@ static enum err add_empty_segment(struct log_loaded *l, int64_t base)
     return err ? err : io_dir_sync(l->io, l->path);
 }
 
-/* All that is there lies below the log start: it goes, and an empty segment begins there. */
+/* All that is there lies below the log start: it goes, with the producers' history, and an empty
+ * segment begins there. */
 static enum err start_over(struct loading *g)
 {
     struct log_loaded *l = g->l;
-    enum err err = ERR_NONE;
+    enum err err = snapshots_remove_above(l->io, l->path, -1);
 
     while (!err && l->segment_count > 0) {
         int64_t base = l->segments[l->segment_count - 1].segment->base_offset;

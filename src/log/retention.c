@@ -159,7 +159,7 @@ static void retire(struct log *log, size_t n)
     memmove(log->segments, log->segments + n, log->segment_count * sizeof(*log->segments));
     drop_unsaved_below(log, start);
     log->record.bounds.log_start = MAX(log->record.bounds.log_start, start);
-    log->epochs_dirty |= epochs_truncate_start(&log->epochs, log->record.bounds.log_start);
+    log->epochs_dirty |= epochs_truncate_start(&log->epochs, start);
     log_update_stable(log);
     log->record.list = NULL;
     log_publish(log);

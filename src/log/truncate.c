@@ -3,7 +3,7 @@
  * Truncation (a follower's log parts from its leader's): three steps, one after the other.
  *
  *   1. wait until nothing is in flight; appends are refused meanwhile;
- *   2. if the recovery point lies above the cut, lower it durably. A recovery point above bytes
+ *   2. if the recovery point may lie above the cut, lower it durably. A recovery point above bytes
  *   that
  *      will be written again, not yet synced, would promise what is not true;
  *   3. on the journal's lane: cut the files, reload the end, producers and epochs (reload.c).
@@ -127,6 +127,17 @@ static void point_lowered(struct save *s)
         finish_request(log, err);
 }
 
+/* The cut may fall below the offset, to the start of the batch that holds it, which is not known
+ * yet; the base of its segment is low enough. */
+static int64_t lower_point(const struct log *log)
+{
+    size_t i = log->segment_count;
+
+    while (i > 0 && log->segments[i - 1].segment->base_offset > log->request_offset)
+        i--;
+    return i > 0 ? log->segments[i - 1].segment->base_offset : log->request_offset;
+}
+
 static void start(struct log *log)
 {
     struct save *s;
@@ -140,7 +151,7 @@ static void start(struct log *log)
         return;
     }
     s = log_new_save(log, SAVE_LOWER, point_lowered);
-    s->offset = log->request_offset;
+    s->offset = lower_point(log);
     dir_submit(log->dir, s);
 }
 
