@@ -56,7 +56,7 @@ static void crash_names(struct sim_fs *fs)
     LIST_EACH_SAFE (node, &fs->journal) {
         struct sim_rename *r = LIST_ENTRY(node, struct sim_rename, node);
         bool from = keeps(r->from);
-        bool to = r->to == r->from ? from : keeps(r->to);
+        bool to = keeps(r->to);
 
         if (from && to) {
             sim__rename_apply(r, true);

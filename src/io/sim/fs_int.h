@@ -53,7 +53,7 @@ struct sim_inode {
     /* directory */
     struct sim_names now_names;
     struct sim_names disk_names;
-    uint32_t journal_count; /* entries of the journal that touch it */
+    uint32_t journal_count; /* places of journal entries in it: two for a rename inside it */
     uint32_t journal_keep;  /* at a power cut: how many of them survive */
 };
 

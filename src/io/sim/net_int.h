@@ -14,13 +14,11 @@ struct sim_pipe {
     struct list flight;   /* segments, in order */
     struct list arrived;  /* segments that nobody has received yet */
     size_t used;          /* bytes in both */
-    int64_t last_ns;      /* when the last segment arrives: none overtakes it */
 };
 
 struct sim_end {
     struct sim_host *host;
     struct io_conn *conn; /* NULL: closed */
-    bool is_silent;       /* its host lost power: says nothing, not even goodbye */
     bool has_eof;         /* the peer closed, and everything before that has arrived */
     bool is_reset;
 };

@@ -34,6 +34,8 @@ struct node {
     uint64_t received;
     uint64_t recv_calls;
     bool never_reads;
+    bool never_accepts;
+    int backlog;
     bool is_connected;
     enum err connect_err;
     enum err end; /* how the connection ended */
@@ -125,8 +127,9 @@ static void start_server(void *ctx)
 {
     struct node *n = ctx;
 
-    assert_int_equal(io_listen(n->io, "0.0.0.0", PORT, 10, &n->listener), ERR_NONE);
-    io_accept(n->loop, n->listener, &n->accept);
+    assert_int_equal(io_listen(n->io, "0.0.0.0", PORT, n->backlog, &n->listener), ERR_NONE);
+    if (!n->never_accepts)
+        io_accept(n->loop, n->listener, &n->accept);
 }
 
 static void start_client(void *ctx)
@@ -156,6 +159,7 @@ static struct net *net_new(uint64_t seed, const struct sim_options *options)
     net->world = sim_world_new(seed, options);
     net->server_host = sim_host_new(net->world, "server");
     net->client_host = sim_host_new(net->world, "client");
+    net->server.backlog = 10;
     net->client.target = "server";
     net->client.connect_err = ERR_AGAIN;
     return net;
@@ -227,6 +231,36 @@ static void a_machine_without_power_does_not_answer(void **state)
     assert_int_equal(net->client.connect_err, ERR_AGAIN);
     run_for(net, 100 * SECOND);
     assert_int_equal(net->client.connect_err, ERR_TIMEOUT);
+    net_free(net);
+}
+
+static void a_connection_may_be_refused_by_chance(void **state)
+{
+    struct sim_options options = {.net_refuse_ppm = 1000000};
+    struct net *net = net_new(3, &options);
+
+    (void)state;
+    net_start(net);
+    run_for(net, SECOND);
+    assert_int_equal(net->client.connect_err, ERR_REFUSED);
+    net_free(net);
+}
+
+static void a_full_backlog_lets_nobody_in(void **state)
+{
+    struct net *net = net_new(3, NULL);
+    struct node second = {.target = "server", .connect_err = ERR_AGAIN};
+
+    (void)state;
+    net->server.never_accepts = true;
+    net->server.backlog = 1;
+    net_start(net);
+    run_for(net, SECOND);
+    assert_int_equal(net->client.connect_err, ERR_NONE);
+    sim_process_start(net->client_host, NULL, node_main, &second);
+    run_for(net, 100 * SECOND);
+    assert_int_equal(second.connect_err, ERR_TIMEOUT);
+    io_stop(second.io);
     net_free(net);
 }
 
@@ -370,7 +404,7 @@ static int cut_the_power_of_the_server(void *arg, void *result)
     sim_host_power_cut(net->server_host);
     run_for(net, 100 * SECOND);
     ends[0] = net->client.end; /* Nobody said anything. */
-    net->server = (struct node){0};
+    net->server = (struct node){.backlog = 10};
     sim_process_start(net->server_host, NULL, node_main, &net->server);
     run_for(net, SECOND);
     ends[1] = net->client.end;
@@ -394,6 +428,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connecting_fails_as_in_a_real_network),
         cmocka_unit_test(a_machine_without_power_does_not_answer),
+        cmocka_unit_test(a_connection_may_be_refused_by_chance),
+        cmocka_unit_test(a_full_backlog_lets_nobody_in),
         cmocka_unit_test(bytes_arrive_in_order_however_they_are_cut),
         cmocka_unit_test(a_reader_that_does_not_read_stops_the_sender),
         cmocka_unit_test(a_cut_stalls_and_healing_delivers_everything),

@@ -281,6 +281,16 @@ int64_t io_cpu_ns(struct io *io)
     return 0;
 }
 
+enum err io_stdin_read(struct io *io, void *p, size_t n, int wait_ms, size_t *got)
+{
+    (void)io;
+    (void)p;
+    (void)n;
+    (void)wait_ms;
+    *got = 0;
+    return ERR_EOF;
+}
+
 static void signal_deliver(struct io *io)
 {
     io->signal->signo = io->signal_pending;

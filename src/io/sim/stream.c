@@ -6,8 +6,8 @@
  * not received yet count, so a slow reader stops the sender); each segment gets a delay, and none
  * overtakes another. io_recv takes what has arrived, or a part of it. A cut link does not lose
  * anything: segments wait until it is healed, as TCP would send them again. A connection ends by
- * a FIN behind the data, or by a reset, which overtakes what is in flight. An end whose machine
- * lost power is silent; when the machine is back, the first segment that reaches it is answered
+ * a FIN behind the data, or by a reset, which overtakes what is in flight. A machine without power
+ * is silent; when the machine is back, the first segment that reaches it is answered
  * with a reset.
  */
 #include <stdlib.h>
@@ -76,10 +76,8 @@ int64_t sim__net_delay(const struct sim_host *from, const struct sim_host *to)
 static void fly(struct sim_pipe *p, struct segment *s)
 {
     struct sim_world *w = p->tcp->world;
-    int64_t at_ns = w->now_ns + sim__net_delay(sender(p)->host, receiver(p)->host);
 
-    s->at_ns = MAX(at_ns, p->last_ns);
-    p->last_ns = s->at_ns;
+    s->at_ns = w->now_ns + sim__net_delay(sender(p)->host, receiver(p)->host);
     list_push_back(&p->flight, &s->node);
     if (p->flight.next == &s->node)
         sim__task_at(w, &p->task, s->at_ns);
@@ -96,7 +94,6 @@ static void drop_flight(struct sim_pipe *p)
 static void fly_reset(struct sim_pipe *p)
 {
     drop_flight(p);
-    p->last_ns = p->tcp->world->now_ns;
     fly(p, segment_new(SEGMENT_RESET, 0));
 }
 
@@ -262,18 +259,10 @@ static void arrive(struct sim_pipe *p, struct segment *s)
         to->has_eof = true;
         if (to->conn)
             try_recv(to->conn);
-    } else if (!sender(p)->is_silent) {
+    } else { /* Closed, or the machine had no power for a while and knows nothing of it. */
         fly_reset(&p->tcp->pipes[1 - p->from]);
     }
     free(s);
-}
-
-/* The machine behind a silent end is up again and knows nothing of the connection. */
-static void answer_reset(struct sim_pipe *p)
-{
-    drop_flight(p);
-    if (!sender(p)->is_silent && sender(p)->conn)
-        fly_reset(&p->tcp->pipes[1 - p->from]);
 }
 
 static void pipe_run(struct sim_task *task)
@@ -287,9 +276,7 @@ static void pipe_run(struct sim_task *task)
     if (sim__net_is_cut(sender(p)->host, to) || to->is_down)
         return; /* resume() comes back to it. */
     sim__event(w, SIM_EV_SEGMENT, to, "segment", (int64_t)s->size);
-    if (receiver(p)->is_silent) {
-        answer_reset(p);
-    } else if (s->kind == SEGMENT_DATA && sim_chance(w, SIM_RESET, w->opt.net_reset_ppm)) {
+    if (s->kind == SEGMENT_DATA && sim_chance(w, SIM_RESET, w->opt.net_reset_ppm)) {
         sim__event(w, SIM_EV_RESET, to, "reset", 0);
         end_reset(tcp, 0);
         end_reset(tcp, 1);
@@ -382,12 +369,10 @@ void sim__end_close(struct sim_tcp *tcp, unsigned side, bool with_reset)
     maybe_free(tcp);
 }
 
+/* Without power an end says nothing, not even goodbye. */
 static void end_silence(struct io_conn *conn)
 {
-    struct sim_end *end = &conn->tcp->ends[conn->side];
-
-    end->is_silent = true;
-    end->conn = NULL;
+    conn->tcp->ends[conn->side].conn = NULL;
     segments_free(&conn->tcp->pipes[1 - conn->side].arrived);
     maybe_free(conn->tcp);
     conn->tcp = NULL;

@@ -186,6 +186,7 @@ struct client {
     uint32_t ticks;
     uint32_t resets;
     int64_t last_ns;
+    int64_t asked_ns;
 };
 
 static void client_connect(struct client *c)
@@ -203,6 +204,7 @@ static void client_recv(struct client *c)
 static void client_request(struct client *c)
 {
     memset(c->out, (int)c->answers, FRAME_BYTES);
+    c->asked_ns = io_loop_mono_ns(c->loop);
     c->have = 0;
     c->send.iov[0] = (struct iovec){.iov_base = c->out, .iov_len = FRAME_BYTES};
     c->send.iov_count = 1;
@@ -262,6 +264,8 @@ static void client_ticks(struct io_op *op)
     io_timer_set(c->loop, &c->timer, c->last_ns + SECOND / 1000);
     if (!c->conn && !io_op_is_pending(&c->connect.op))
         client_connect(c);
+    if (c->conn && c->last_ns > c->asked_ns + 4 * SECOND) /* A peer without power is silent. */
+        io_cancel(&c->recv.op);
 }
 
 static void client_start(void *ctx)
@@ -448,6 +452,115 @@ static void the_wall_clock_jumps_and_the_other_does_not(void **state)
     cluster_free(c);
 }
 
+static void time_goes_on_in_an_empty_world(void **state)
+{
+    struct sim_world *w = sim_world_new(1, NULL);
+
+    (void)state;
+    assert_false(sim_step(w));
+    assert_false(sim_run_until(w, 10 * SECOND, NULL, NULL));
+    assert_int_equal(sim_now_ns(w), 10 * SECOND);
+    sim_world_free(w);
+}
+
+static uint64_t random_of(struct sim_host *h)
+{
+    struct io *io = sim_process_start(h, NULL, NULL, NULL);
+    uint64_t v;
+
+    io_random(io, &v, sizeof(v));
+    io_free(io);
+    return v;
+}
+
+static void entropy_differs_by_life_and_machine_and_repeats_by_seed(void **state)
+{
+    uint64_t v[2][3];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct sim_world *w = sim_world_new(1, NULL);
+        struct sim_host *h = sim_host_new(w, "a");
+
+        v[i][0] = random_of(h);
+        v[i][1] = random_of(h);
+        v[i][2] = random_of(sim_host_new(w, "b"));
+        sim_world_free(w);
+    }
+    assert_memory_equal(v[0], v[1], sizeof(v[0]));
+    assert_true(v[0][0] != v[0][1] && v[0][0] != v[0][2] && v[0][1] != v[0][2]);
+}
+
+static void a_stall_of_the_disk_takes_its_time(void **state)
+{
+    struct sim_options options = {.disk_stall_ppm = 1000000, .disk_stall_ns = SECOND};
+    struct cluster *c = cluster_new(1, &options);
+
+    (void)state;
+    run_for(c, 2 * SECOND);
+    assert_int_equal(answers(c), 0); /* Opening the file and looking at it took as long. */
+    run_for(c, 20 * SECOND);
+    assert_in_range(answers(c), 5, 60);
+    cluster_free(c);
+}
+
+/* ---- order ------------------------------------------------------------------------------ */
+
+struct order {
+    struct io *io;
+    struct io_loop *loop;
+    struct io_timer timer;
+    struct io_msg msg;
+    char seen[3];
+    int count;
+};
+
+static void order_saw(struct order *o, char what)
+{
+    o->seen[o->count++] = what;
+    if (o->count == 2)
+        io_stop(o->io);
+}
+
+static void order_timer(struct io_op *op)
+{
+    order_saw(CONTAINER_OF(op, struct order, timer.op), 't');
+}
+
+static void order_message(struct io_msg *msg)
+{
+    order_saw(CONTAINER_OF(msg, struct order, msg), 'm');
+}
+
+static void order_start(void *ctx)
+{
+    struct order *o = ctx;
+
+    o->timer.op.done = order_timer;
+    o->msg.fn = order_message;
+    io_timer_set(o->loop, &o->timer, io_loop_mono_ns(o->loop));
+    io_post(o->loop, &o->msg);
+}
+
+static void what_is_not_ordered_comes_in_any_order(void **state)
+{
+    int timer_first = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct sim_world *w = sim_world_new(seed, NULL);
+        struct order o = {0};
+
+        o.io = sim_process_start(sim_host_new(w, "order"), NULL, NULL, NULL);
+        o.loop = io_loop_new(o.io, "control", order_start, &o);
+        io_run(o.io);
+        timer_first += o.seen[0] == 't';
+        io_free(o.io);
+        sim_world_free(w);
+    }
+    assert_in_range(timer_first, 5, 35);
+}
+
 /* ---- death ------------------------------------------------------------------------------ */
 
 struct death {
@@ -460,14 +573,20 @@ static int die_at_a_call(void *arg, void *result)
 {
     const struct death *death = arg;
     struct cluster *c = cluster_new(death->seed, NULL);
+    uint64_t thread_events;
     uint32_t before;
 
+    c->server.with_sync = true;
     sim_crash_after(c->server_io, death->calls, death->how);
     run_for(c, SECOND / 200);
     *(bool *)result = !sim_process_is_alive(c->server_io);
+    thread_events = sim_event_count(c->world, SIM_EV_THREAD);
+    run_for(c, SECOND / 200);
+    if (sim_event_count(c->world, SIM_EV_THREAD) != thread_events)
+        return 2; /* The dead went on: nobody else has threads with anything to do. */
     before = answers(c);
     c->server_io = sim_process_start(c->server_host, NULL, server_main, &c->server);
-    for (int i = 0; i < 500 && answers(c) < before + 20; i++)
+    for (int i = 0; i < 1000 && answers(c) < before + 20; i++)
         run_for(c, SECOND / 100);
     return answers(c) < before + 20;
 }
@@ -483,6 +602,30 @@ static void a_server_may_die_at_any_call_and_come_back(void **state)
         assert_int_equal(sim_in_child(die_at_a_call, &death, &is_dead, sizeof(is_dead)), 0);
         assert_true(is_dead);
     }
+}
+
+/* The lane is in the middle of a call that takes a second when its process dies. */
+static int kill_in_a_blocking_call(void *arg, void *result)
+{
+    struct sim_options options = {.disk_stall_ppm = 1000000, .disk_stall_ns = SECOND};
+    struct cluster *c = cluster_new(1, &options);
+    uint64_t thread_events;
+
+    (void)arg;
+    (void)result;
+    run_for(c, 3 * SECOND + SECOND / 2);
+    if (answers(c) == 0)
+        return 1;
+    sim_process_kill(c->server_io);
+    thread_events = sim_event_count(c->world, SIM_EV_THREAD);
+    run_for(c, 10 * SECOND);
+    return sim_event_count(c->world, SIM_EV_THREAD) == thread_events ? 0 : 2;
+}
+
+static void a_dead_thread_never_comes_back_from_its_call(void **state)
+{
+    (void)state;
+    assert_int_equal(sim_in_child(kill_in_a_blocking_call, NULL, NULL, 0), 0);
 }
 
 /* ---- children --------------------------------------------------------------------------- */
@@ -544,7 +687,12 @@ int main(void)
         cmocka_unit_test(an_empty_list_is_a_dull_run_that_works),
         cmocka_unit_test(a_paused_machine_stands_still_and_goes_on),
         cmocka_unit_test(the_wall_clock_jumps_and_the_other_does_not),
+        cmocka_unit_test(time_goes_on_in_an_empty_world),
+        cmocka_unit_test(entropy_differs_by_life_and_machine_and_repeats_by_seed),
+        cmocka_unit_test(a_stall_of_the_disk_takes_its_time),
+        cmocka_unit_test(what_is_not_ordered_comes_in_any_order),
         cmocka_unit_test(a_server_may_die_at_any_call_and_come_back),
+        cmocka_unit_test(a_dead_thread_never_comes_back_from_its_call),
         cmocka_unit_test(a_child_hands_back_its_result_and_how_it_ended),
         cmocka_unit_test(events_are_cheap),
     };
