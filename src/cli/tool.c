@@ -190,18 +190,27 @@ static void closed(void *ctx)
     io_stop(t->io);
 }
 
-void tool_end(struct tool *t, int status)
+/* A message of its own: whoever called tool_end may stand inside what is closed here. */
+static void close_all(struct io_msg *msg)
 {
-    if (t->has_ended)
-        return;
-    t->has_ended = true;
-    t->status = status;
+    struct tool *t = CONTAINER_OF(msg, struct tool, ending);
+
     if (t->stopping)
         t->stopping(t);
     if (t->client)
         client_close(t->client, closed, t);
     else
         io_stop(t->io);
+}
+
+void tool_end(struct tool *t, int status)
+{
+    if (t->has_ended)
+        return;
+    t->has_ended = true;
+    t->status = status;
+    t->ending.fn = close_all;
+    io_post(t->loop, &t->ending);
 }
 
 static void started(void *ctx)

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "cli/cli.h"
 #include "client/client.h"
+#include "io/io.h"
 
 /*
  * What the commands that talk to a cluster have in common: options, one loop, one client, errors in
@@ -31,6 +32,7 @@ struct tool {
     struct io *io;
     struct io_loop *loop;
     struct client *client;
+    struct io_msg ending;
     void (*stopping)(struct tool *t); /* closes what stands on the client; may be NULL */
 };
 

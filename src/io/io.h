@@ -357,6 +357,13 @@ must_use enum err io_lock_take(struct io *io, const char *path, struct io_lock *
 /* Releases and removes the file. */
 void io_lock_release(struct io_lock *lock);
 
+/*
+ * Standard input, which may be a terminal or a pipe: waits at most wait_ms for bytes. ERR_AGAIN:
+ * none came; ERR_EOF; ERR_IO. Blocking: in a job, which can so look at its cancel flag. The
+ * simulated world has no input: ERR_EOF.
+ */
+must_use enum err io_stdin_read(struct io *io, void *p, size_t n, int wait_ms, size_t *got);
+
 struct io_space {
     int64_t total;     /* bytes of the file system */
     int64_t available; /* bytes that this process may still take */
