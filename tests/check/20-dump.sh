@@ -4,7 +4,7 @@
 # load with rolls, a kill -9 and a clean stop in between, and finds nothing wrong. BROKER=kafka runs
 # the same on Kafka's own files.
 set -euo pipefail
-# shellcheck source=tests/tools/broker.sh
+# shellcheck disable=SC2119 source=tests/tools/broker.sh
 . "$(dirname "$0")/../tools/broker.sh"
 
 TOPIC=dump

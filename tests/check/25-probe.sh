@@ -3,7 +3,7 @@
 # The broker and Apache Kafka get the same requests, every version of every API that both serve, and
 # must give the same answers, but for the differences that tests/tools/compare_probes.py names.
 set -euo pipefail
-# shellcheck source=tests/tools/broker.sh
+# shellcheck disable=SC2119 source=tests/tools/broker.sh
 . "$(dirname "$0")/../tools/broker.sh"
 
 "$root/tests/tools/fetch-peers" kafka kafka-python

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2120 # sourced
 # Sourced by the checks: starts the broker under test and stops it at exit.
 #
 #   broker_start [--ephemeral] [--set key=value]...   start it; sets $bootstrap and $broker_pid
@@ -92,6 +92,10 @@ broker_kill() {
 
 at_exit() {
     [ -z "$broker_pid" ] || kill -9 "$broker_pid" 2>/dev/null || true
-    [ -n "${KEEP:-}" ] && echo "kept $work" >&2 || rm -rf "$work"
+    if [ -n "${KEEP:-}" ]; then
+        echo "kept $work" >&2
+    else
+        rm -rf "$work"
+    fi
 }
 trap at_exit EXIT
