@@ -74,14 +74,16 @@ static void put_point(struct log_dir *dir, struct log_card *c, int64_t offset)
 
 static void put_bounds(struct log_dir *dir, struct log_card *c)
 {
-    struct log_bounds b;
+    struct view_record r;
 
-    log_view_bounds(c->view, &b);
+    view_load(c->view, &r);
+    if (r.is_damaged)
+        return; /* What is known of it stays. */
     dir->marks_dirty |=
-        checkpoint_put(&dir->now.marks, c->topic, c->partition, b.high_watermark);
-    if (b.log_start > 0)
+        checkpoint_put(&dir->now.marks, c->topic, c->partition, r.bounds.high_watermark);
+    if (r.bounds.log_start > 0)
         dir->starts_dirty |=
-            checkpoint_put(&dir->now.starts, c->topic, c->partition, b.log_start);
+            checkpoint_put(&dir->now.starts, c->topic, c->partition, r.bounds.log_start);
 }
 
 void checkpoints_collect(struct log_dir *dir)

@@ -601,10 +601,11 @@ static void nothing_acknowledged_is_lost(void **state)
         sum.lost += r.lost;
         sum.events += r.events;
     }
-    printf("%d seeds, %d crashes, %d loads, %d truncations, %lld acks, %lld writes and names lost, %lld bytes "
-           "cut, %lld events\n",
-           (int)seeds(), (int)sum.cuts, (int)sum.loads, (int)sum.truncations, (long long)sum.acks, (long long)sum.lost,
-           (long long)sum.cut_bytes, (long long)sum.events);
+    printf("%d seeds, %d crashes, %d loads, %d truncations, %lld acks, %lld writes and names "
+           "lost, %lld bytes cut, %lld events\n",
+           (int)seeds(), (int)sum.cuts, (int)sum.loads, (int)sum.truncations,
+           (long long)sum.acks, (long long)sum.lost, (long long)sum.cut_bytes,
+           (long long)sum.events);
     /* A run in which nothing was acknowledged or lost shows nothing. */
     assert_true(sum.cuts >= 5 * seeds());
     assert_true(sum.acks > 100 * (int64_t)seeds());

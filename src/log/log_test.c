@@ -1,0 +1,833 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log on the real implementation of io: a life opens a directory, owns one log on the only
+ * loop, and calls the test's step at the beginning and whenever the log has something to say.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "log/log_int.h"
+
+#define T0 1700000000000
+
+struct fixture {
+    char path[64];
+    struct topic_config config;
+    struct io *io;
+    struct io_loop *loop;
+    struct log_dir *dir;
+    struct log_loaded *loaded;
+    struct log *log;
+    struct log_load_report report;
+    struct log_dir_found found;
+    void (*step)(struct fixture *f);
+    int stage;
+    enum err err;      /* of the last done or failed */
+    int32_t sequence;
+    int64_t producer_id;
+    struct io_job job;
+    struct log_snapshot *snapshot;
+    int64_t answer[3];
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof(*f));
+
+    snprintf(f->path, sizeof(f->path), "/tmp/strandline-log-XXXXXX");
+    assert_non_null(mkdtemp(f->path));
+    f->producer_id = -1;
+    f->config = (struct topic_config){
+        .cleanup_policy = TOPIC_CLEANUP_DELETE,
+        .retention_ms = -1,
+        .retention_bytes = -1,
+        .segment_bytes = 4000,
+        .segment_ms = INT64_MAX,
+        .segment_index_bytes = 1 << 20,
+        .index_interval_bytes = 300,
+        .max_message_bytes = 1 << 20,
+        .max_compaction_lag_ms = INT64_MAX,
+        .flush_on_ack = true,
+        .flush_messages = INT64_MAX,
+        .flush_ms = INT64_MAX,
+    };
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    char *command = xasprintf("rm -rf %s", f->path);
+
+    assert_int_equal(system(command), 0);
+    free(command);
+    free(f);
+    return 0;
+}
+
+/* ---- A life ----------------------------------------------------------------------------- */
+
+static void on_advanced(void *ctx)
+{
+    struct fixture *f = ctx;
+
+    f->step(f);
+}
+
+static void on_failed(void *ctx, enum err err, int64_t from_offset)
+{
+    struct fixture *f = ctx;
+
+    (void)from_offset;
+    f->err = err;
+    f->step(f);
+}
+
+static void on_done(void *ctx, enum err err)
+{
+    struct fixture *f = ctx;
+
+    f->err = err;
+    f->step(f);
+}
+
+static void on_closed(void *ctx, enum err err)
+{
+    struct fixture *f = ctx;
+
+    f->log = NULL;
+    f->err = err;
+    io_stop(f->io);
+}
+
+static void close_log(struct fixture *f)
+{
+    log_close(f->log, on_closed, f);
+}
+
+static void begin(void *ctx)
+{
+    static const struct log_events events = {.advanced = on_advanced, .failed = on_failed};
+    struct fixture *f = ctx;
+
+    f->log = log_own(f->loaded, f->loop, &events, f);
+    log_dir_start(f->dir, f->loop);
+    f->step(f);
+}
+
+static void load(struct fixture *f)
+{
+    struct log_load_args args = {
+        .io = f->io,
+        .dir = f->dir,
+        .topic = "t",
+        .partition = 3,
+        .topic_id = uuid_from_random(1, 2),
+        .config = f->config,
+        .now_ms = T0,
+    };
+
+    if (f->found.n == 0)
+        assert_int_equal(log_create(&args, &f->loaded), ERR_NONE);
+    else
+        assert_int_equal(log_load(&args, &f->loaded, &f->report), ERR_NONE);
+}
+
+static void live(struct fixture *f, void (*step)(struct fixture *f))
+{
+    struct log_dir_identity identity = {
+        .cluster_id = STR_LIT("c"),
+        .node_id = 1,
+        .cluster_id_new = STR_LIT("c"),
+        .node_id_new = 1,
+    };
+    struct io_options options = {.trace_level = TRACE_ERROR};
+    char *message;
+
+    f->io = io_new(&options);
+    f->step = step;
+    f->stage = 0;
+    free(f->report.damage);
+    memset(&f->report, 0, sizeof(f->report));
+    assert_int_equal(log_dir_open(f->io, f->path, &identity, &f->dir, &f->found, &message),
+                     ERR_NONE);
+    load(f);
+    f->loop = io_loop_new(f->io, "control", begin, f);
+    io_run(f->io);
+    log_dir_close(f->dir);
+    io_free(f->io);
+    log_dir_found_free(&f->found);
+    free(f->report.damage);
+    f->report.damage = NULL;
+}
+
+/* ---- Appending -------------------------------------------------------------------------- */
+
+struct wanted_batch {
+    int count;
+    int64_t timestamp;
+    bool is_transactional;
+    int32_t epoch;
+};
+
+static struct io_buf *make(struct fixture *f, struct wanted_batch want)
+{
+    struct batch_spec spec = batch_spec_default();
+    struct batch_builder b;
+    struct buf out;
+    struct io_buf *buf;
+
+    spec.producer_id = f->producer_id;
+    spec.producer_epoch = f->producer_id < 0 ? -1 : 0;
+    spec.base_sequence = f->producer_id < 0 ? -1 : f->sequence;
+    spec.is_transactional = want.is_transactional;
+    batch_builder_init(&b, &spec);
+    buf_init(&out);
+    for (int i = 0; i < want.count; i++) {
+        static const char value[100];
+        struct record r = {
+            .timestamp = want.timestamp + i,
+            .key = {.p = (const uint8_t *)"key", .n = 3},
+            .value = {.p = (const uint8_t *)value, .n = 100},
+        };
+        assert_int_equal(batch_builder_append(&b, &r), ERR_NONE);
+    }
+    batch_builder_finish(&b, &out);
+    batch_builder_fini(&b);
+    buf = io_buf_new(NULL, out.n);
+    memcpy(buf->data, out.p, out.n);
+    buf_fini(&out);
+    return buf;
+}
+
+static enum err append_buf(struct fixture *f, struct io_buf *buf, enum log_origin origin,
+                           int32_t epoch, struct log_append *a)
+{
+    struct batch_header h;
+
+    assert_int_equal(
+        batch_header_parse((struct bytes){.p = buf->data, .n = (int32_t)buf->size}, &h),
+        ERR_NONE);
+    *a = (struct log_append){
+        .buf = buf,
+        .batch = buf->data,
+        .n = (int32_t)buf->size,
+        .max_timestamp = h.max_timestamp,
+        .origin = origin,
+        .leader_epoch = epoch,
+        .now_ms = T0,
+    };
+    return log_append(f->log, a);
+}
+
+static void append(struct fixture *f, struct wanted_batch want)
+{
+    struct io_buf *buf = make(f, want);
+    struct log_append a;
+
+    assert_int_equal(append_buf(f, buf, LOG_ORIGIN_CLIENT, want.epoch, &a), ERR_NONE);
+    assert_false(a.is_duplicate);
+    f->sequence += want.count;
+    io_buf_unref(buf);
+}
+
+static void append_marker(struct fixture *f, enum control_type type)
+{
+    struct control_spec spec = {
+        .type = type,
+        .producer_id = f->producer_id,
+        .timestamp_ms = T0,
+    };
+    struct buf out = {.p = NULL};
+    struct log_append a;
+    struct io_buf *buf;
+
+    batch_build_control(&spec, &out);
+    buf = io_buf_new(NULL, out.n);
+    memcpy(buf->data, out.p, out.n);
+    assert_int_equal(append_buf(f, buf, LOG_ORIGIN_COORDINATOR, 0, &a), ERR_NONE);
+    io_buf_unref(buf);
+    buf_fini(&out);
+}
+
+static bool all_acked(struct fixture *f)
+{
+    if (log_ack_offset(f->log) < log_end_offset(f->log))
+        return false;
+    log_set_high_watermark(f->log, log_ack_offset(f->log));
+    return true;
+}
+
+static void append_many(struct fixture *f, int n)
+{
+    for (int i = 0; i < n; i++)
+        append(f, (struct wanted_batch){.count = 1 + i % 3, .timestamp = T0 + 1000 * i});
+}
+
+/* ---- Reading ---------------------------------------------------------------------------- */
+
+/* Reads everything from `offset` as a consumer would; returns the offset behind the last batch. */
+static int64_t consume(struct fixture *f, int64_t offset, int32_t max_bytes)
+{
+    int64_t upto = log_high_watermark(f->log);
+    struct log_range r;
+
+    while (offset < upto) {
+        struct header_walk w;
+        assert_int_equal(log_view_read(log_view(f->log), offset, upto, max_bytes, true,
+                                       LOG_CACHED, &r),
+                         ERR_NONE);
+        assert_non_null(r.file);
+        header_walk_init(&w, r.file, r.pos, r.pos + r.n, LOG_CACHED);
+        assert_int_equal(header_walk_next(&w), ERR_NONE);
+        do {
+            assert_true(w.header.base_offset <= offset);
+            assert_true(batch_last_offset(&w.header) >= offset);
+            offset = batch_last_offset(&w.header) + 1;
+        } while (header_walk_next(&w) == ERR_NONE);
+        io_file_unref(r.file);
+    }
+    return offset;
+}
+
+static void check_index(const struct segment_extent *s)
+{
+    for (int64_t i = 0; i < s->index_count; i++) {
+        uint8_t p[INDEX_ENTRY_BYTES];
+        struct header_walk w;
+        assert_int_equal(read_fully(s->segment->index, p, sizeof(p), i * 8, LOG_CACHED), ERR_NONE);
+        header_walk_init(&w, s->segment->log, get_i32(p + 4), s->size, LOG_CACHED);
+        assert_int_equal(header_walk_next(&w), ERR_NONE);
+        assert_int_equal(batch_last_offset(&w.header), s->segment->base_offset + get_i32(p));
+    }
+}
+
+/* The rules by which kafka-dump-log judges a time index. */
+static void check_timeindex(const struct segment_extent *s)
+{
+    int64_t last = -1;
+
+    for (int64_t i = 0; i < s->time_count; i++) {
+        uint8_t p[TIMEINDEX_ENTRY_BYTES];
+        struct header_walk w;
+        int64_t offset;
+        assert_int_equal(read_fully(s->segment->timeindex, p, sizeof(p), i * 12, LOG_CACHED),
+                         ERR_NONE);
+        offset = s->segment->base_offset + get_i32(p + 8);
+        assert_true(get_i64(p) > last);
+        last = get_i64(p);
+        assert_int_equal(segment_find(s, offset, LOG_CACHED, &w), ERR_NONE);
+        assert_int_equal(batch_last_offset(&w.header), offset);
+        assert_int_equal(w.header.max_timestamp, last);
+    }
+}
+
+static void check_indexes(struct fixture *f, size_t least_entries)
+{
+    struct view_record r;
+    size_t entries = 0;
+
+    view_load(log_view(f->log), &r);
+    for (size_t i = 0; i < r.list->n; i++) {
+        struct segment_extent s = view_extent(&r, i);
+        check_index(&s);
+        check_timeindex(&s);
+        entries += (size_t)s.index_count;
+    }
+    assert_true(entries >= least_entries);
+}
+
+/* ---- Tests ------------------------------------------------------------------------------ */
+
+/* Where the last batch stands, and its first offset. */
+static void note_last_batch(struct fixture *f)
+{
+    struct view_record r;
+    struct segment_extent s;
+    struct header_walk w;
+
+    view_load(log_view(f->log), &r);
+    s = view_extent(&r, r.list->n - 1);
+    assert_int_equal(segment_find(&s, r.bounds.end - 1, LOG_CACHED, &w), ERR_NONE);
+    f->answer[0] = w.pos;
+    f->answer[1] = w.header.base_offset;
+}
+
+static void fill(struct fixture *f)
+{
+    if (f->stage++ == 0) {
+        log_begin_epoch(f->log, 0);
+        append_many(f, 200);
+        assert_int_equal(log_end_offset(f->log), 399);
+    }
+    if (!all_acked(f))
+        return;
+    assert_int_equal(consume(f, 0, 1), 399);
+    assert_int_equal(consume(f, 0, 700), 399);
+    assert_int_equal(consume(f, 123, 1 << 20), 399);
+    check_indexes(f, 20);
+    note_last_batch(f);
+    close_log(f);
+}
+
+static void fill_again(struct fixture *f)
+{
+    assert_int_equal(log_start_offset(f->log), 0);
+    assert_int_equal(log_end_offset(f->log), 399);
+    assert_int_equal(log_ack_offset(f->log), 399);
+    assert_int_equal(log_high_watermark(f->log), 399);
+    assert_int_equal(log_latest_epoch(f->log), 0);
+    assert_int_equal(f->report.bytes_scanned, 0);
+    assert_int_equal(f->report.bytes_cut, 0);
+    assert_int_equal(consume(f, 0, 900), 399);
+    check_indexes(f, 20);
+    close_log(f);
+}
+
+static void every_offset_is_read_across_segments_and_after_a_restart(void **state)
+{
+    struct fixture *f = *state;
+
+    live(f, fill);
+    assert_true(f->err == ERR_NONE);
+    live(f, fill_again);
+}
+
+static void fill_and_drop(struct fixture *f)
+{
+    if (f->stage++ == 0)
+        append_many(f, 200);
+    if (all_acked(f))
+        io_stop(f->io); /* No close: the next life recovers. */
+}
+
+static void found_after_kill(struct fixture *f)
+{
+    assert_false(f->found.clean);
+    assert_int_equal(log_end_offset(f->log), 399);
+    assert_true(f->report.bytes_scanned > 10000);
+    assert_int_equal(f->report.bytes_cut, 0);
+    log_set_high_watermark(f->log, 399);
+    assert_int_equal(consume(f, 0, 900), 399);
+    check_indexes(f, 20);
+    close_log(f);
+}
+
+static void an_unclean_stop_rebuilds_the_same_indexes(void **state)
+{
+    struct fixture *f = *state;
+
+    live(f, fill_and_drop);
+    free(f->log); /* Abandoned by the life that ended. */
+    live(f, found_after_kill);
+}
+
+static void bounds(struct fixture *f)
+{
+    struct log_view *v = log_view(f->log);
+    struct log_range r;
+
+    if (f->stage++ == 0)
+        append_many(f, 30);
+    if (!all_acked(f))
+        return;
+    int64_t end = log_end_offset(f->log);
+    assert_int_equal(log_view_read(v, end + 1, end, 100, true, LOG_CACHED, &r),
+                     ERR_OFFSET_OUT_OF_RANGE);
+    assert_int_equal(log_view_read(v, -1, end, 100, true, LOG_CACHED, &r),
+                     ERR_OFFSET_OUT_OF_RANGE);
+    assert_int_equal(log_view_read(v, end, end, 100, true, LOG_CACHED, &r), ERR_NONE);
+    assert_null(r.file);
+    assert_int_equal(log_view_read(v, 0, end, 20, false, LOG_CACHED, &r), ERR_NONE);
+    assert_null(r.file);
+    assert_int_equal(log_view_read(v, 0, 1, 1 << 20, false, LOG_CACHED, &r), ERR_NONE);
+    assert_int_equal(r.pos, 0);
+    assert_in_range(log_view_bytes_between(v, 0, 1), 1, 2 * r.n);
+    io_file_unref(r.file);
+    close_log(f);
+}
+
+static void a_read_keeps_to_its_bounds(void **state)
+{
+    live(*state, bounds);
+}
+
+static void repeat(struct fixture *f)
+{
+    struct io_buf *buf;
+    struct log_append first, second;
+
+    if (f->stage++ > 0) {
+        if (all_acked(f))
+            close_log(f);
+        return;
+    }
+    buf = make(f, (struct wanted_batch){.count = 3, .timestamp = T0});
+    assert_int_equal(append_buf(f, buf, LOG_ORIGIN_CLIENT, 0, &first), ERR_NONE);
+    io_buf_unref(buf);
+    buf = make(f, (struct wanted_batch){.count = 3, .timestamp = T0});
+    assert_int_equal(append_buf(f, buf, LOG_ORIGIN_CLIENT, 0, &second), ERR_NONE);
+    io_buf_unref(buf);
+    assert_true(second.is_duplicate);
+    assert_int_equal(second.base_offset, first.base_offset);
+    assert_int_equal(log_end_offset(f->log), 3);
+}
+
+static void repeat_later(struct fixture *f)
+{
+    struct io_buf *buf = make(f, (struct wanted_batch){.count = 3, .timestamp = T0});
+    struct log_append a;
+
+    assert_int_equal(append_buf(f, buf, LOG_ORIGIN_CLIENT, 0, &a), ERR_NONE);
+    io_buf_unref(buf);
+    assert_true(a.is_duplicate);
+    assert_int_equal(a.last_offset, 2);
+    close_log(f);
+}
+
+static void a_repeated_batch_is_recognised_in_flight_and_after_a_restart(void **state)
+{
+    struct fixture *f = *state;
+
+    f->producer_id = 7;
+    live(f, repeat);
+    live(f, repeat_later);
+}
+
+static void transact(struct fixture *f)
+{
+    struct log_aborted_txn *v;
+    struct arena arena;
+    int n;
+
+    if (f->stage++ == 0) {
+        append(f, (struct wanted_batch){.count = 2, .timestamp = T0, .is_transactional = true});
+        append(f, (struct wanted_batch){.count = 1, .timestamp = T0, .is_transactional = true});
+        append_marker(f, CONTROL_ABORT);
+        append(f, (struct wanted_batch){.count = 1, .timestamp = T0, .is_transactional = true});
+    }
+    if (log_ack_offset(f->log) < 5)
+        return;
+    log_set_high_watermark(f->log, 3);
+    assert_int_equal(log_last_stable_offset(f->log), 0);
+    log_set_high_watermark(f->log, 5);
+    assert_int_equal(log_last_stable_offset(f->log), 4);
+    arena_init(&arena, 0);
+    assert_int_equal(log_view_aborted(log_view(f->log), 0, 5, LOG_CACHED, &arena, &v, &n),
+                     ERR_NONE);
+    assert_int_equal(n, 1);
+    assert_int_equal(v[0].producer_id, 7);
+    assert_int_equal(v[0].first_offset, 0);
+    assert_int_equal(log_view_aborted(log_view(f->log), 4, 5, LOG_CACHED, &arena, &v, &n),
+                     ERR_NONE);
+    assert_int_equal(n, 0);
+    arena_fini(&arena);
+    io_stop(f->io);
+}
+
+static void transact_again(struct fixture *f)
+{
+    struct log_aborted_txn *v;
+    struct log_producer *p;
+    struct arena arena;
+    int n;
+
+    arena_init(&arena, 0);
+    assert_int_equal(log_view_aborted(log_view(f->log), 0, 5, LOG_CACHED, &arena, &v, &n),
+                     ERR_NONE);
+    assert_int_equal(n, 1);
+    assert_int_equal(v[0].first_offset, 0);
+    log_producers(f->log, &arena, &p, &n);
+    assert_int_equal(n, 1);
+    assert_int_equal(p[0].txn_start_offset, 4);
+    assert_int_equal(p[0].last_sequence, 3);
+    log_set_high_watermark(f->log, 5);
+    assert_int_equal(log_last_stable_offset(f->log), 4);
+    arena_fini(&arena);
+    close_log(f);
+}
+
+static void aborted_transactions_are_listed_before_and_after_recovery(void **state)
+{
+    struct fixture *f = *state;
+
+    f->producer_id = 7;
+    live(f, transact);
+    free(f->log);
+    live(f, transact_again);
+    live(f, transact_again);
+}
+
+static void find_run(struct io_job *job)
+{
+    struct fixture *f = CONTAINER_OF(job, struct fixture, job);
+    int32_t epoch;
+    int64_t t;
+
+    assert_int_equal(log_find_timestamp(f->snapshot, T0 + 50001, 399, &f->answer[0], &t, &epoch),
+                     ERR_NONE);
+    assert_int_equal(t, T0 + 50001);
+    assert_int_equal(epoch, 0);
+    assert_int_equal(log_find_timestamp(f->snapshot, T0 + 900000, 399, &f->answer[1], &t, &epoch),
+                     ERR_NONE);
+    assert_int_equal(log_find_max_timestamp(f->snapshot, 399, &f->answer[2], &t, &epoch), ERR_NONE);
+    assert_int_equal(t, T0 + 199 * 1000 + 1);
+}
+
+static void find_done(struct io_job *job)
+{
+    struct fixture *f = CONTAINER_OF(job, struct fixture, job);
+
+    log_snapshot_free(f->snapshot);
+    /* Batch i has 1 + i % 3 records from T0 + 1000 i on; batch 50 is 99..101. */
+    assert_int_equal(f->answer[0], 100);
+    assert_int_equal(f->answer[1], -1);
+    assert_int_equal(f->answer[2], 398);
+    close_log(f);
+}
+
+static void find(struct fixture *f)
+{
+    if (f->stage++ == 0)
+        append_many(f, 200);
+    if (!all_acked(f))
+        return;
+    f->snapshot = log_snapshot_take(log_view(f->log));
+    f->job.run = find_run;
+    f->job.done = find_done;
+    io_job_submit(f->loop, &f->job);
+}
+
+static void timestamps_lead_to_records(void **state)
+{
+    live(*state, find);
+}
+
+static void retain(struct fixture *f)
+{
+    int64_t size;
+    int gone;
+
+    if (f->stage++ == 0)
+        append_many(f, 200);
+    if (!all_acked(f))
+        return;
+    size = log_size_bytes(f->log);
+    assert_int_equal(log_apply_retention(f->log, T0, 100), 0);
+    f->config.retention_bytes = size - 5000;
+    log_set_config(f->log, &f->config);
+    gone = log_apply_retention(f->log, T0, 100);
+    assert_int_equal(gone, 1);
+    assert_true(log_start_offset(f->log) > 0);
+    f->config.retention_bytes = -1;
+    f->config.retention_ms = 1000;
+    log_set_config(f->log, &f->config);
+    assert_int_equal(log_apply_retention(f->log, T0 + 90000, 2), 2);
+    log_set_high_watermark(f->log, log_ack_offset(f->log));
+    assert_int_equal(consume(f, log_start_offset(f->log), 900), 399);
+    close_log(f);
+}
+
+static void retain_again(struct fixture *f)
+{
+    assert_true(log_start_offset(f->log) > 30);
+    assert_int_equal(consume(f, log_start_offset(f->log), 900), 399);
+    /* Everything is old now, the active segment too. */
+    if (f->stage++ == 0) {
+        assert_true(log_apply_retention(f->log, T0 + 100000000, 100) > 0);
+        close_log(f);
+    }
+}
+
+static void old_segments_go_by_size_and_time(void **state)
+{
+    struct fixture *f = *state;
+
+    live(f, retain);
+    live(f, retain_again);
+}
+
+static void truncate_it(struct fixture *f)
+{
+    switch (f->stage) {
+    case 0:
+        f->stage = 1;
+        log_begin_epoch(f->log, 0);
+        append_many(f, 100);
+        log_begin_epoch(f->log, 5);
+        append(f, (struct wanted_batch){.count = 2, .timestamp = T0, .epoch = 5});
+        return;
+    case 1:
+        if (!all_acked(f))
+            return;
+        f->stage = 2;
+        log_truncate(f->log, 150, on_done, f);
+        return;
+    case 2: {
+        int32_t epoch;
+        int64_t end;
+        f->stage = 3;
+        assert_int_equal(f->err, ERR_NONE);
+        assert_in_range(log_end_offset(f->log), 148, 150);
+        assert_int_equal(log_latest_epoch(f->log), 0);
+        log_epoch_end(f->log, 0, &epoch, &end);
+        assert_int_equal(end, log_end_offset(f->log));
+        append(f, (struct wanted_batch){.count = 1, .timestamp = T0, .epoch = 6});
+        return;
+    }
+    default:
+        if (!all_acked(f))
+            return;
+        assert_int_equal(consume(f, 0, 900), log_end_offset(f->log));
+        check_indexes(f, 10);
+        close_log(f);
+    }
+}
+
+static void a_truncated_log_goes_on_from_there(void **state)
+{
+    live(*state, truncate_it);
+}
+
+static void delete_it(struct fixture *f)
+{
+    if (f->stage++ == 0) {
+        append_many(f, 3);
+        log_delete(f->log, on_closed, f);
+    }
+}
+
+static void is_deleted(struct fixture *f)
+{
+    assert_int_equal(log_end_offset(f->log), 0);
+    close_log(f);
+}
+
+static void a_deleted_log_is_gone(void **state)
+{
+    struct fixture *f = *state;
+
+    live(f, delete_it);
+    assert_int_equal(f->err, ERR_NONE);
+    live(f, is_deleted);
+}
+
+static void flip(struct fixture *f, const char *name, int64_t pos)
+{
+    char *path = xasprintf("%s/t-3/%s", f->path, name);
+    FILE *file = fopen(path, "r+b");
+    int c;
+
+    assert_non_null(file);
+    fseek(file, pos, SEEK_SET);
+    c = fgetc(file);
+    fseek(file, pos, SEEK_SET);
+    fputc(c ^ 0x55, file);
+    fclose(file);
+    free(path);
+}
+
+static void damaged(struct fixture *f)
+{
+    struct log_range r;
+    struct io_buf *buf = make(f, (struct wanted_batch){.count = 1, .timestamp = T0});
+    struct log_append a;
+
+    assert_non_null(f->report.damage);
+    assert_int_equal(log_end_offset(f->log), f->answer[1]);
+    assert_int_equal(log_view_read(log_view(f->log), f->answer[1], 399, 100, true, LOG_CACHED, &r),
+                     ERR_CORRUPT_MESSAGE);
+    assert_int_equal(consume(f, 0, 900), f->answer[1]);
+    assert_int_equal(append_buf(f, buf, LOG_ORIGIN_CLIENT, 0, &a), ERR_KAFKA_STORAGE_ERROR);
+    io_buf_unref(buf);
+    close_log(f);
+}
+
+static void damage_below_the_recovery_point_is_reported_and_kept(void **state)
+{
+    struct fixture *f = *state;
+
+    f->config.segment_bytes = 1 << 20;
+    live(f, fill);
+    flip(f, "00000000000000000000.log", f->answer[0] + 16); /* the last batch's magic */
+    live(f, damaged);
+    live(f, damaged);
+}
+
+static void torn(struct fixture *f)
+{
+    assert_null(f->report.damage);
+    assert_true(f->report.bytes_cut > 0);
+    assert_true(log_end_offset(f->log) < 399);
+    log_set_high_watermark(f->log, log_ack_offset(f->log));
+    assert_int_equal(consume(f, 0, 900), log_end_offset(f->log));
+    close_log(f);
+}
+
+static void a_torn_tail_is_cut_and_kept_aside(void **state)
+{
+    struct fixture *f = *state;
+    char *path;
+    struct io_names names;
+    struct io *io;
+    bool found = false;
+
+    live(f, fill_and_drop);
+    free(f->log);
+    flip(f, "00000000000000000000.log", 2000);
+    live(f, torn);
+    path = xasprintf("%s/t-3", f->path);
+    io = io_new(&(struct io_options){.trace_level = TRACE_ERROR});
+    assert_int_equal(io_dir_list(io, path, &names), ERR_NONE);
+    for (size_t i = 0; i < names.n; i++)
+        found |= name_ends_with(names.v[i], ".cut");
+    assert_true(found);
+    io_names_free(&names);
+    io_free(io);
+    free(path);
+}
+
+static void too_large(struct fixture *f)
+{
+    struct io_buf *buf = make(f, (struct wanted_batch){.count = 60, .timestamp = T0});
+    struct log_append a;
+
+    assert_int_equal(append_buf(f, buf, LOG_ORIGIN_CLIENT, 0, &a), ERR_RECORD_LIST_TOO_LARGE);
+    assert_int_equal(log_end_offset(f->log), 0);
+    io_buf_unref(buf);
+    close_log(f);
+}
+
+static void a_batch_larger_than_a_segment_is_refused(void **state)
+{
+    live(*state, too_large);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(every_offset_is_read_across_segments_and_after_a_restart),
+        TEST(an_unclean_stop_rebuilds_the_same_indexes),
+        TEST(a_read_keeps_to_its_bounds),
+        TEST(a_repeated_batch_is_recognised_in_flight_and_after_a_restart),
+        TEST(aborted_transactions_are_listed_before_and_after_recovery),
+        TEST(timestamps_lead_to_records),
+        TEST(old_segments_go_by_size_and_time),
+        TEST(a_truncated_log_goes_on_from_there),
+        TEST(a_deleted_log_is_gone),
+        TEST(damage_below_the_recovery_point_is_reported_and_kept),
+        TEST(a_torn_tail_is_cut_and_kept_aside),
+        TEST(a_batch_larger_than_a_segment_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
