@@ -11,6 +11,7 @@ static const struct command commands[] = {
     {"serve", "run a broker", serve_run},
     {"topics", "create, list, describe, alter and delete topics", topics_run},
     {"produce", "send lines as records", produce_run},
+    {"consume", "print the records of a topic", consume_run},
 };
 
 static void print_help(FILE *out)
