@@ -235,7 +235,12 @@ static void failed(void *ctx, struct str topic, int32_t partition, int64_t offse
 {
     struct consume *s = ctx;
 
-    if (!s->tool.has_ended)
+    if (s->tool.has_ended)
+        return;
+    if (offset < 0)
+        tool_fail_err(&s->tool, err, str_null(), "cannot read %.*s partition %d", STR_ARG(topic),
+                      partition);
+    else
         tool_fail_err(&s->tool, err, str_null(), "cannot read %.*s partition %d at offset %lld",
                       STR_ARG(topic), partition, (long long)offset);
 }

@@ -10,6 +10,7 @@
 static const struct command commands[] = {
     {"serve", "run a broker", serve_run},
     {"topics", "create, list, describe, alter and delete topics", topics_run},
+    {"configs", "read and change the configuration of topics and brokers", configs_run},
     {"produce", "send lines as records", produce_run},
     {"consume", "print the records of a topic", consume_run},
 };

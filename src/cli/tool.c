@@ -39,6 +39,7 @@ static const char *cure_of(enum err err)
         return "if the address that the broker advertises cannot be reached from here, set its "
                "advertised.listeners";
     case ERR_UNKNOWN_TOPIC_OR_PARTITION: return "'strandline topics list' shows what there is";
+    case ERR_OFFSET_OUT_OF_RANGE: return "'--offset earliest' begins where the log does";
     case ERR_TOPIC_ALREADY_EXISTS: return "'strandline topics describe' shows it";
     case ERR_UNSUPPORTED_VERSION: return "the broker is too old or too new for this command";
     case ERR_MALFORMED: return "is that a broker, and without TLS?";
