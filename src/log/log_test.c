@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -166,6 +167,25 @@ static void live(struct fixture *f, void (*step)(struct fixture *f))
     log_dir_found_free(&f->found);
     free(f->report.damage);
     f->report.damage = NULL;
+}
+
+/* A life in a process of its own, which the step ends by die: as kill -9 does. */
+static void live_and_die(struct fixture *f, void (*step)(struct fixture *f))
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        live(f, step);
+        _exit(1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void die(void)
+{
+    _exit(0);
 }
 
 /* ---- Appending -------------------------------------------------------------------------- */
@@ -405,7 +425,7 @@ static void fill_and_drop(struct fixture *f)
     if (f->stage++ == 0)
         append_many(f, 200);
     if (all_acked(f))
-        io_stop(f->io); /* No close: the next life recovers. */
+        die(); /* No close: the next life recovers. */
 }
 
 static void found_after_kill(struct fixture *f)
@@ -424,8 +444,7 @@ static void an_unclean_stop_rebuilds_the_same_indexes(void **state)
 {
     struct fixture *f = *state;
 
-    live(f, fill_and_drop);
-    free(f->log); /* Abandoned by the life that ended. */
+    live_and_die(f, fill_and_drop);
     live(f, found_after_kill);
 }
 
@@ -529,7 +548,7 @@ static void transact(struct fixture *f)
                      ERR_NONE);
     assert_int_equal(n, 0);
     arena_fini(&arena);
-    io_stop(f->io);
+    die();
 }
 
 static void transact_again(struct fixture *f)
@@ -559,8 +578,7 @@ static void aborted_transactions_are_listed_before_and_after_recovery(void **sta
     struct fixture *f = *state;
 
     f->producer_id = 7;
-    live(f, transact);
-    free(f->log);
+    live_and_die(f, transact);
     live(f, transact_again);
     live(f, transact_again);
 }
@@ -779,8 +797,7 @@ static void a_torn_tail_is_cut_and_kept_aside(void **state)
     struct io *io;
     bool found = false;
 
-    live(f, fill_and_drop);
-    free(f->log);
+    live_and_die(f, fill_and_drop);
     flip(f, "00000000000000000000.log", 2000);
     live(f, torn);
     path = xasprintf("%s/t-3", f->path);

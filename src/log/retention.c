@@ -135,6 +135,8 @@ static void drop_unsaved_below(struct log *log, int64_t offset)
 
     while (gone < log->unsaved_count && log->unsaved[gone].next_base <= offset)
         unsaved_free(&log->unsaved[gone++]);
+    if (gone == 0)
+        return;
     log->unsaved_count -= gone;
     memmove(log->unsaved, log->unsaved + gone, log->unsaved_count * sizeof(*log->unsaved));
 }
