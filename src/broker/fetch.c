@@ -72,8 +72,11 @@ static void waiter_home(struct io_msg *msg)
     struct fetch_waiter *w = CONTAINER_OF(msg, struct fetch_waiter, msg);
 
     w->pending--;
-    if (w->fetch)
+    if (w->fetch) {
+        /* It goes now: the fetch must not find it any more. */
+        list_remove(&w->of_fetch);
         look_again(w->fetch);
+    }
     waiter_free_if_home(w);
 }
 
