@@ -35,6 +35,7 @@ struct conn;
 struct request;
 struct shard;
 struct fetch;
+struct shard_update;
 
 /* ---- broker ----------------------------------------------------------------------------- */
 
@@ -124,13 +125,15 @@ struct shard {
     struct decompressor *decompressor;
     struct fetch_cache *fetch_cache;
     bool stopping;
+    struct shard_update *stop; /* while it waits for the last connection to end */
 };
 
 void shard_init(struct shard *s, struct broker *b, int index);
 void shard_fini(struct shard *s);
-/* Starts to accept connections; stops and closes all of them. On the shard. */
+/* Starts to accept connections. On the shard. */
 void shard_start_listening(struct shard *s);
-void shard_stop(struct shard *s);
+/* A connection has been freed: the last one ends a stop that is under way. On the shard. */
+void shard_conn_gone(struct shard *s);
 
 int64_t shard_now_ns(const struct shard *s);
 int64_t shard_now_ms(const struct shard *s); /* wall clock */

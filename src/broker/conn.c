@@ -28,6 +28,8 @@
 
 void conn_try_free(struct conn *c)
 {
+    struct shard *s = c->shard;
+
     if (!c->closing || c->request_count > 0 || c->reading)
         return;
     if (io_op_is_pending(&c->recv.op) || io_op_is_pending(&c->send.op))
@@ -38,8 +40,9 @@ void conn_try_free(struct conn *c)
     list_remove(&c->starved);
     io_buf_unref(c->frame);
     io_buf_unref(c->ready_chunk);
-    atomic_fetch_sub_explicit(&c->shard->broker->conn_count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&s->broker->conn_count, 1, memory_order_relaxed);
     free(c);
+    shard_conn_gone(s);
 }
 
 /* Requests that no handler holds: what was not started, and what was answered. */

@@ -359,10 +359,10 @@ static void partition_closed(struct control *c, void *ctx, enum err err)
         stop_end(c);
 }
 
-static void shards_stopped(struct shard_broadcast *b)
+/* Behind the changes that the last requests have asked for. */
+static void close_run(struct control *c, struct task *t)
 {
-    struct control *c = b->ctx;
-
+    free(t);
     c->closing = c->partition_count;
     if (c->closing == 0)
         stop_end(c);
@@ -371,12 +371,19 @@ static void shards_stopped(struct shard_broadcast *b)
                                  partition_closed, NULL);
 }
 
+/* No shard has a connection any more, and with them the last requests have gone. */
+static void shards_stopped(struct shard_broadcast *b)
+{
+    control_enqueue(b->ctx, xcalloc(1, sizeof(struct task)), close_run);
+}
+
 /* Behind the running change, so that nothing is left half done. */
 static void stop_run(struct control *c, struct task *t)
 {
     free(t);
     io_cancel(&c->retention_timer.op);
     shard_broadcast(c, SHARD_STOP, NULL, shards_stopped, c);
+    control_task_end(c);
 }
 
 void control_stop(struct control *c, enum err err, const char *why)

@@ -316,6 +316,34 @@ static void update_done(struct io_msg *msg)
     free(b);
 }
 
+static void update_applied(struct shard *s, struct shard_update *u)
+{
+    u->msg.fn = update_done;
+    io_post(control_loop(s->broker), &u->msg);
+}
+
+/* Requests that are with a handler end first: what they have asked for is under way. */
+void shard_conn_gone(struct shard *s)
+{
+    if (!s->stop || !list_is_empty(&s->conns))
+        return;
+    update_applied(s, s->stop);
+    s->stop = NULL;
+}
+
+static void shard_stop(struct shard *s, struct shard_update *u)
+{
+    s->stopping = true;
+    s->stop = u;
+    for (int i = 0; i < s->accept_count; i++) {
+        shard_delay_cancel(s, &s->accepts[i].retry);
+        io_cancel(&s->accepts[i].accept.op);
+    }
+    LIST_EACH_SAFE (node, &s->conns)
+        conn_close(LIST_ENTRY(node, struct conn, link), "broker stops");
+    shard_conn_gone(s);
+}
+
 static void update_apply(struct io_msg *msg)
 {
     struct shard_update *u = CONTAINER_OF(msg, struct shard_update, msg);
@@ -326,10 +354,9 @@ static void update_apply(struct io_msg *msg)
     case SHARD_ADD_PARTITION: add_partition(s, u->partition); break;
     case SHARD_REMOVE_PARTITION: remove_partition(s, u->partition); break;
     case SHARD_LISTEN: shard_start_listening(s); break;
-    case SHARD_STOP: shard_stop(s); break;
+    case SHARD_STOP: shard_stop(s, u); return;
     }
-    msg->fn = update_done;
-    io_post(control_loop(s->broker), msg);
+    update_applied(s, u);
 }
 
 void shard_broadcast(struct control *c, enum shard_update_kind kind, struct partition *p,
@@ -387,15 +414,4 @@ void shard_fini(struct shard *s)
     fetch_cache_free(s->fetch_cache);
     heap_fini(&s->delays);
     free(s->accepts);
-}
-
-void shard_stop(struct shard *s)
-{
-    s->stopping = true;
-    for (int i = 0; i < s->accept_count; i++) {
-        shard_delay_cancel(s, &s->accepts[i].retry);
-        io_cancel(&s->accepts[i].accept.op);
-    }
-    LIST_EACH_SAFE (node, &s->conns)
-        conn_close(LIST_ENTRY(node, struct conn, link), "broker stops");
 }
