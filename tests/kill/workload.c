@@ -175,6 +175,7 @@ static void init(struct producer *p, const struct options *o, FILE *acks, int in
         {"acks", idempotent ? "all" : "1"},
         {"max.in.flight", idempotent ? "5" : "1"},
         {"linger.ms", "2"},
+        {"queue.buffering.max.kbytes", "16384"},
         {"retry.backoff.ms", "20"},
         {"message.send.max.retries", "10000000"},
         {"message.timeout.ms", wait_ms},
