@@ -155,7 +155,6 @@ static void create_log(struct io_job *job)
     struct broker *b = a->control->broker;
     struct log_load_args args = {
         .io = b->io,
-        .dir = b->dirs[a->spec.dir],
         .topic = a->spec.topic,
         .partition = a->spec.index,
         .topic_id = a->spec.topic_id,
@@ -164,18 +163,26 @@ static void create_log(struct io_job *job)
         .job = job,
     };
 
+    if (a->spec.dir < 0) {
+        a->err = ERR_FAILED_DIR; /* None is left. */
+        return;
+    }
+    args.dir = b->dirs[a->spec.dir];
     a->err = log_create(&args, &a->spec.loaded);
 }
 
 static void log_created(struct io_job *job)
 {
     struct addition *a = CONTAINER_OF(job, struct addition, job);
+    int dir = a->spec.dir;
 
     if (a->err) {
         trace_error("partition.create_failed", "topic=%s partition=%d dir=%s error=%s",
                     a->spec.topic, a->spec.index,
-                    log_dir_path(a->control->broker->dirs[a->spec.dir]), err_name(a->err));
-        a->control->dir_partitions[a->spec.dir]--;
+                    dir < 0 ? "none" : log_dir_path(a->control->broker->dirs[dir]),
+                    err_name(a->err));
+        if (dir >= 0)
+            a->control->dir_partitions[dir]--;
         addition_end(a, a->err);
         return;
     }
