@@ -152,6 +152,15 @@ static bool complete_identity(struct opening *o, struct meta_properties *m)
     return added;
 }
 
+/*
+ * A life that was killed may have left a name behind that is not on the device. Other directories
+ * are about to take this identity: it must not be another one after the next power cut.
+ */
+static enum err keep_meta(struct opening *o)
+{
+    return say(o, io_dir_sync(o->dir->io, o->dir->path), META_NAME, "cannot sync the directory");
+}
+
 static enum err settle_identity(struct opening *o)
 {
     struct meta_properties m;
@@ -159,8 +168,8 @@ static enum err settle_identity(struct opening *o)
 
     if (!err)
         err = check_identity(o, &m);
-    if (!err && complete_identity(o, &m))
-        err = write_meta(o, &m);
+    if (!err)
+        err = complete_identity(o, &m) ? write_meta(o, &m) : keep_meta(o);
     if (!err) {
         o->dir->id = m.directory_id;
         o->found->node_id = m.node_id;
