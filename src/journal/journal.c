@@ -224,8 +224,11 @@ static void gather(struct journal *j, struct io_msg **chain)
         io_msg_take(chain);
         if (room < 0)
             room = MAX(room_bytes(j), 0);
-        if (n > room - bytes)
+        if (n > room - bytes) {
             op->log->refusing = true;
+            /* Until the next look nobody else need try in vain. */
+            atomic_store(&j->has_space, false);
+        }
         if (op->log->refusing)
             op->err = ERR_NO_SPACE;
         else

@@ -102,6 +102,7 @@ struct meta_properties {
     char *cluster_id; /* NULL: not there */
     int32_t node_id;  /* -1: not there */
     struct uuid directory_id; /* zero: not there */
+    bool is_version_0; /* it was read from such a file, and is written as one */
 };
 
 void meta_properties_fini(struct meta_properties *m);

@@ -91,9 +91,11 @@ struct log_load_args {
 
 struct log_load_report {
     int64_t bytes_scanned;
-    int64_t bytes_cut;      /* unsynced tail that was kept aside as <base>.<position>.cut */
+    int64_t bytes_cut;       /* unsynced tail that was kept aside as <base>.<position>.cut */
     int64_t segments;
-    char *damage;           /* file and position of damage below the recovery point, or NULL */
+    int32_t latest_epoch;    /* of the log's history, -1 when it has none */
+    int64_t producer_id_max; /* the largest that the log remembers, -1 when none */
+    char *damage;            /* file and position of damage below the recovery point, or NULL */
 };
 
 /* Recovers an existing partition directory. Blocking: a job. */

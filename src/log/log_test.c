@@ -406,6 +406,8 @@ static void fill_again(struct fixture *f)
     assert_int_equal(log_latest_epoch(f->log), 0);
     assert_int_equal(f->report.bytes_scanned, 0);
     assert_int_equal(f->report.bytes_cut, 0);
+    assert_int_equal(f->report.latest_epoch, 0);
+    assert_int_equal(f->report.producer_id_max, -1);
     assert_int_equal(consume(f, 0, 900), 399);
     check_indexes(f, 20);
     close_log(f);
@@ -567,6 +569,7 @@ static void transact_again(struct fixture *f)
     assert_int_equal(n, 1);
     assert_int_equal(p[0].txn_start_offset, 4);
     assert_int_equal(p[0].last_sequence, 3);
+    assert_int_equal(f->report.producer_id_max, 7);
     log_set_high_watermark(f->log, 5);
     assert_int_equal(log_last_stable_offset(f->log), 4);
     arena_fini(&arena);

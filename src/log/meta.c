@@ -6,7 +6,8 @@
  * meta.properties is in the syntax of Java's properties, of which three things matter: comments,
  * separators (`=`, `:` or a blank), and backslashes, with which Java writes a cluster id that ends
  * in `==`. Version 0 (with `broker.id`) was ZooKeeper's time, version 1 (with `node.id`) is
- * KRaft's; both are read, version 1 is written when node and cluster are known.
+ * KRaft's. A file keeps its version, because each kind of Kafka reads its own; a new one has version
+ * 1 when node and cluster are known.
  */
 #include "base/alloc.h"
 #include "log/files_int.h"
@@ -69,6 +70,7 @@ static enum err take_property(struct str key, struct str value, struct meta_prop
     if (str_eq_c(key, "version")) {
         if (str_to_i64(value, &number))
             return ERR_CORRUPT;
+        m->is_version_0 = number == 0;
         return number == 0 || number == 1 ? ERR_NONE : ERR_BAD_VERSION;
     }
     if (str_eq_c(key, "broker.id") || str_eq_c(key, "node.id")) {
@@ -96,7 +98,7 @@ enum err meta_properties_parse(struct str text, struct meta_properties *m)
     struct str line;
     enum err err = ERR_NONE;
 
-    *m = (struct meta_properties){.node_id = -1};
+    *m = (struct meta_properties){.node_id = -1, .is_version_0 = true};
     buf_init(&key);
     buf_init(&value);
     while (!err && text_next_line(&text, &line)) {
@@ -126,7 +128,7 @@ static void put_escaped(struct buf *out, const char *s)
 
 void meta_properties_format(const struct meta_properties *m, struct buf *out)
 {
-    bool is_v1 = m->cluster_id && m->node_id >= 0;
+    bool is_v1 = !m->is_version_0 && m->cluster_id && m->node_id >= 0;
     char line[64];
 
     buf_reset(out);

@@ -90,6 +90,16 @@ size_t producers_count(const struct producers *ps)
     return HASH_COUNT(ps->by_id);
 }
 
+int64_t producers_id_max(const struct producers *ps)
+{
+    struct producer *p, *next;
+    int64_t max = -1;
+
+    HASH_ITER (hh, ps->by_id, p, next)
+        max = MAX(max, p->id);
+    return max;
+}
+
 /* ---- Checks ----------------------------------------------------------------------------- */
 
 static int32_t last_sequence(const struct producer_state *s)

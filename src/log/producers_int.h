@@ -63,6 +63,8 @@ void producers_init(struct producers *ps);
 void producers_fini(struct producers *ps);
 void producers_reset(struct producers *ps);
 size_t producers_count(const struct producers *ps);
+/* The largest id, -1 when there is none. */
+int64_t producers_id_max(const struct producers *ps);
 
 /*
  * Whether a batch may be appended now, by the rules of KIP-98 and KIP-360: 45, 47, 48, 52. If it is

@@ -206,6 +206,7 @@ static void only_silent_producers_without_transactions_expire(void **state)
     assign(ps, batch(4, 0, 1, 1, 3));          /* in flight */
     producers_expire(ps, 2100, 1000);
     assert_int_equal(producers_count(ps), 3);
+    assert_int_equal(producers_id_max(ps), 4);
     assert_int_equal(check(ps, batch(1, 0, 9, 1, 9)), ERR_NONE);
     assert_int_equal(check(ps, batch(3, 0, 9, 1, 9)), ERR_OUT_OF_ORDER_SEQUENCE_NUMBER);
 }
@@ -294,6 +295,7 @@ static void no_damaged_snapshot_is_believed(void **state)
         kafka.p[i] ^= 1;
     }
     assert_int_equal(producers_count(&again), 0);
+    assert_int_equal(producers_id_max(&again), -1);
     producers_fini(&again);
     buf_fini(&own);
     buf_fini(&kafka);

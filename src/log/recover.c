@@ -547,7 +547,7 @@ enum err log_load(const struct log_load_args *args, struct log_loaded **out,
     enum err err;
 
     *out = NULL;
-    *report = (struct log_load_report){.damage = NULL};
+    *report = (struct log_load_report){.latest_epoch = -1, .producer_id_max = -1};
     g.known = dir_known(args->dir, args->topic, args->partition);
     g.scan = (struct scan){
         .io = args->io,
@@ -568,6 +568,8 @@ enum err log_load(const struct log_load_args *args, struct log_loaded **out,
         log_loaded_free(g.l);
         return err;
     }
+    report->latest_epoch = epochs_latest(&g.l->epochs);
+    report->producer_id_max = producers_id_max(&g.l->producers);
     *out = g.l;
     return ERR_NONE;
 }
