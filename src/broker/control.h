@@ -36,6 +36,7 @@ struct control {
     int closing;       /* partitions that have not closed */
     struct load *load; /* while the broker starts */
     struct producer_ids *producer_ids;
+    int64_t producer_id_least; /* above all that the logs knew at start */
 };
 
 void control_enqueue(struct control *c, struct task *t,

@@ -168,7 +168,10 @@ static void publish_image(struct control *c, void *ctx, enum err err)
     control_publish(c, &delta, NULL, image_published, l);
 }
 
-/* The next leader epoch for what may have lost a tail that somebody saw. */
+/*
+ * The next leader epoch for what may have lost a tail that somebody saw, and for an adopted log
+ * whose history is ahead of the keeper: epochs never go back in a log.
+ */
 static void raise_epoch(struct load *l, struct load_item *item, struct store_ops *ops,
                         struct metadata_delta *delta)
 {
@@ -177,9 +180,13 @@ static void raise_epoch(struct load *l, struct load_item *item, struct store_ops
     struct metadata_partition next = topic->partitions[item->index];
     struct topic_config config = control_topic_config(c, &topic->configs);
     bool was_clean = item->dir < 0 || c->broker->found[item->dir].clean;
+    bool is_whole = was_clean || (config.flush_on_ack && item->report.bytes_cut == 0);
+    bool is_ahead = item->loaded && item->report.latest_epoch > next.leader_epoch;
 
-    if (was_clean || (config.flush_on_ack && item->report.bytes_cut == 0))
+    if (is_whole && !is_ahead)
         return;
+    if (is_ahead)
+        next.leader_epoch = item->report.latest_epoch;
     next.leader_epoch++;
     next.partition_epoch++;
     store_set_partition(ops, topic->name, item->index, &next);
@@ -212,6 +219,9 @@ static void item_done(struct io_job *job)
     l->loaded++;
     l->ready.bytes_scanned += item->report.bytes_scanned;
     l->ready.bytes_cut += item->report.bytes_cut;
+    if (item->loaded)
+        l->control->producer_id_least =
+            MAX(l->control->producer_id_least, item->report.producer_id_max + 1);
     if (item->report.damage) {
         l->ready.damaged++;
         trace_error("partition.damaged", "topic=%s partition=%d what=\"%s\"", item->name,

@@ -231,7 +231,8 @@ static void block_read(struct keeper_call *call)
         return;
     }
     b->ids.broker_id = b->control->broker->node_id;
-    b->ids.first = b->ids.last + 1;
+    /* An adopted directory knows ids that this keeper never gave. */
+    b->ids.first = MAX(b->ids.last + 1, b->control->producer_id_least);
     b->ids.last = b->ids.first + PRODUCER_ID_BLOCK - 1;
     b->text = znode_producer_ids_json(&b->ids);
     keeper_call_release(call);

@@ -365,8 +365,8 @@ static enum err load_segment(struct loading *g)
 
 /*
  * What is wrong between the segment before and the one in hand; NULL if nothing. A hole is what
- * remains when unsynced bytes at the end of a closed segment were lost; compaction and following a
- * compacted leader make holes too, and there they are right.
+ * remains when unsynced bytes at the end of a closed segment were lost. Compaction makes holes too,
+ * and there they are right; so a log of which no recovery point is known may have them anywhere.
  */
 static const char *wrong_join(const struct loading *g)
 {
@@ -376,7 +376,7 @@ static const char *wrong_join(const struct loading *g)
         return NULL;
     if (base < g->scan.next_offset)
         return "segments overlap";
-    if (g->l->config.cleanup_policy & TOPIC_CLEANUP_COMPACT)
+    if (!g->known.has_point || g->l->config.cleanup_policy != TOPIC_CLEANUP_DELETE)
         return NULL;
     return "offsets are missing between segments";
 }
