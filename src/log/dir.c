@@ -460,6 +460,7 @@ struct journal *dir_journal(struct log_dir *dir)
 struct dir_known dir_known(const struct log_dir *dir, const char *topic, int32_t partition)
 {
     return (struct dir_known){
+        .has_point = checkpoint_get(&dir->known.points, topic, partition, -1) >= 0,
         .recovery_point = checkpoint_get(&dir->known.points, topic, partition, 0),
         .high_watermark = checkpoint_get(&dir->known.marks, topic, partition, 0),
         .log_start = checkpoint_get(&dir->known.starts, topic, partition, -1),

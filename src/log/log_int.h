@@ -339,7 +339,8 @@ void save_remove_old(struct save *s, struct io *io);
 void dir_bury(struct log_dir *dir, char *path, bool is_dir, int64_t delay_ms);
 /* What the directory's checkpoints said when it was opened. */
 struct dir_known {
-    int64_t recovery_point;
+    bool has_point;
+    int64_t recovery_point; /* 0 without one */
     int64_t high_watermark;
     int64_t log_start; /* -1: not there */
     bool clean;

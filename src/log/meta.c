@@ -6,8 +6,8 @@
  * meta.properties is in the syntax of Java's properties, of which three things matter: comments,
  * separators (`=`, `:` or a blank), and backslashes, with which Java writes a cluster id that ends
  * in `==`. Version 0 (with `broker.id`) was ZooKeeper's time, version 1 (with `node.id`) is
- * KRaft's. A file keeps its version, because each kind of Kafka reads its own; a new one has version
- * 1 when node and cluster are known.
+ * KRaft's. A file keeps its version, because each kind of Kafka reads its own; a new one has
+ * version 1 when node and cluster are known.
  */
 #include "base/alloc.h"
 #include "log/files_int.h"
