@@ -191,7 +191,7 @@ static bool route(struct client *c, struct client_call *call)
         n = target < 0 ? NULL : client__node_of(c, target);
         if (!n && c->cluster.is_known && call->target >= 0) {
             client_metadata_expire(c);
-            client__finish(call, ERR_NETWORK_EXCEPTION);
+            client__finish(call, ERR_BROKER_NOT_AVAILABLE);
             return true;
         }
         if (!n)

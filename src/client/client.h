@@ -77,9 +77,10 @@ struct client_call {
     /*
      * ERR_NETWORK_EXCEPTION: the connection broke: a request that was sent may or may not have
      * been served; ERR_REFUSED, ERR_NOT_FOUND and other errors of connecting: it was not sent.
-     * ERR_TIMEOUT. ERR_UNSUPPORTED_VERSION: the broker has no version that we have.
-     * ERR_MALFORMED, ERR_LIMIT: the response does not decode. ERR_INVALID_ARG: the request has
-     * what its version cannot say. Errors inside the response are the caller's business.
+     * ERR_BROKER_NOT_AVAILABLE: the cluster has no broker of that id. ERR_TIMEOUT.
+     * ERR_UNSUPPORTED_VERSION: the broker has no version that we have. ERR_MALFORMED, ERR_LIMIT:
+     * the response does not decode. ERR_INVALID_ARG: the request has what its version cannot say.
+     * Errors inside the response are the caller's business.
      */
     enum err err;
     bool was_sent;   /* on errors: the broker may have seen it */
