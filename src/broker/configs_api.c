@@ -260,6 +260,16 @@ static bool is_repeated(const struct alterations *as, int32_t at)
     return false;
 }
 
+/* Where a log comes from is no setting that a replacement of all settings could mean. */
+static void keep_adopted(struct config_overrides *next, const struct config_overrides *now)
+{
+    struct str name = str_of(config_name(CONFIG_TOPIC_ADOPTED));
+    const char *value = config_overrides_get(now, name);
+
+    if (value)
+        config_overrides_put(next, name, str_of(value));
+}
+
 static void prepare_alteration(struct alterations *as, int32_t at)
 {
     struct alteration *a = &as->items[at];
@@ -286,6 +296,8 @@ static void prepare_alteration(struct alterations *as, int32_t at)
     }
     if (!as->replaces)
         config_overrides_copy(&a->result, now);
+    else if (a->type == RESOURCE_TOPIC)
+        keep_adopted(&a->result, now);
     apply_pairs(as, a);
 }
 

@@ -219,6 +219,7 @@ struct topic_config {
     int64_t flush_ms;       /* INT64_MAX: never because of time */
     int64_t file_delete_delay_ms;
     bool preallocate;
+    bool is_adopted; /* another broker wrote the log: compaction may have left offsets out */
 };
 
 /* Overrides that do not check are left out, so that a bad stored value cannot stop a broker. */

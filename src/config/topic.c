@@ -134,6 +134,7 @@ void topic_config_resolve(const struct config *c, const struct config_overrides 
         .flush_ms = i64_of(v, CONFIG_TOPIC_FLUSH_MS),
         .file_delete_delay_ms = i64_of(v, CONFIG_TOPIC_FILE_DELETE_DELAY_MS),
         .preallocate = bool_of(v, CONFIG_TOPIC_PREALLOCATE),
+        .is_adopted = bool_of(v, CONFIG_TOPIC_ADOPTED),
     };
 }
 

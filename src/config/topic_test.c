@@ -158,6 +158,15 @@ static void tests_may_have_tiny_segments(void **state)
     assert_int_equal(resolve(f).segment_bytes, 500);
 }
 
+static void an_adopted_log_is_marked_by_an_override(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_false(resolve(f).is_adopted);
+    put(f, "adopted", "true");
+    assert_true(resolve(f).is_adopted);
+}
+
 /* ---- Checks. */
 
 static void check(const char *name, const char *value, const char *expected)
@@ -465,6 +474,7 @@ int main(void)
         TEST(a_bad_stored_override_is_left_out),
         TEST(an_empty_cleanup_policy_keeps_everything),
         TEST(tests_may_have_tiny_segments),
+        TEST(an_adopted_log_is_marked_by_an_override),
         TEST(values_are_checked),
         TEST(rules_between_values_are_checked),
         TEST(set_and_delete_change_one_override),
