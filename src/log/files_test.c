@@ -266,6 +266,28 @@ static void meta_properties_are_read_back(void **state)
     buf_fini(&out);
 }
 
+static void meta_properties_keep_their_version(void **state)
+{
+    struct meta_properties m;
+    struct buf out;
+
+    (void)state;
+    buf_init(&out);
+    assert_int_equal(meta_properties_parse(str_of("broker.id=3\ncluster.id=c\n"), &m), ERR_NONE);
+    m.directory_id = uuid_from_random(3, 4);
+    meta_properties_format(&m, &out);
+    buf_append(&out, "", 1);
+    assert_non_null(strstr((char *)out.p, "version=0\nbroker.id=3\n"));
+    meta_properties_fini(&m);
+    assert_int_equal(meta_properties_parse(str_of("version=1\nnode.id=3\ncluster.id=c\n"), &m),
+                     ERR_NONE);
+    meta_properties_format(&m, &out);
+    buf_append(&out, "", 1);
+    assert_non_null(strstr((char *)out.p, "version=1\nnode.id=3\n"));
+    meta_properties_fini(&m);
+    buf_fini(&out);
+}
+
 static void partition_metadata_has_no_last_newline(void **state)
 {
     struct uuid id;
@@ -301,6 +323,7 @@ int main(void)
         cmocka_unit_test(epochs_are_read_back),
         cmocka_unit_test(meta_properties_of_java_are_understood),
         cmocka_unit_test(meta_properties_are_read_back),
+        cmocka_unit_test(meta_properties_keep_their_version),
         cmocka_unit_test(partition_metadata_has_no_last_newline),
     };
 
