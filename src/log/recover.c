@@ -460,13 +460,14 @@ static enum err settle_offsets(struct loading *g)
     return err;
 }
 
-/* Epochs may say more than the log holds, at both ends. */
+/* Epochs may say more than the log holds, at both ends. One that begins at the end stays: its leader
+ * has written nothing yet, and nobody else remembers it. */
 static enum err settle_epochs(struct loading *g)
 {
     struct log_loaded *l = g->l;
     bool changed = g->scan.epochs_changed;
 
-    changed |= epochs_truncate_end(&l->epochs, l->end);
+    changed |= epochs_truncate_end(&l->epochs, l->end + 1);
     changed |= epochs_truncate_start(&l->epochs, l->start);
     if (l->is_damaged || (!changed && (g->known.clean || l->epochs.n == 0)))
         return ERR_NONE; /* Of a damaged log nothing is changed. */
