@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections, versions, routing, timeouts and metadata, against scripted brokers. */
-#include "client/fake_test_int.h"
+#include "client/fake_simtest.h"
 
 #define SECOND_NS 1000000000
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "client/consumer.h"
-#include "client/fake_test_int.h"
+#include "client/fake_simtest.h"
 
 #define BATCH_RECORDS 10
 #define LOG_END 100

@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "client/fake_test_int.h"
+#include "client/fake_simtest.h"
 #include "client/producer.h"
 #include "record/murmur2.h"
 

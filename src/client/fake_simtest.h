@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SL_CLIENT_FAKE_TEST_INT_H
-#define SL_CLIENT_FAKE_TEST_INT_H
+#ifndef SL_CLIENT_FAKE_SIMTEST_H
+#define SL_CLIENT_FAKE_SIMTEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>
