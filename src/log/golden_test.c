@@ -163,8 +163,8 @@ static void what_was_taken_away_is_built_again(void **state)
     check_plain(f, false);
     check_txn(f);
     log_loaded_free(load(f, "plain", 1, &report));
-    /* The broker was restarted before the last batch of 192, where it began to count anew: its index
-     * has no entry there. An active segment gets its last time entry at a clean stop. */
+    /* The broker was restarted before the last batch of 192, where it began to count anew: its
+     * index has no entry there. An active segment gets its last time entry at a clean stop. */
     shell("diff -r -x '*.snapshot' -x '*192.*index' " GOLDEN "/plain-0 %s/plain-0", f->path);
     shell("diff -r -x '*.snapshot' " GOLDEN "/plain-1 %s/plain-1", f->path);
     shell("diff -r -x '*.snapshot' -x '*.timeindex' " GOLDEN "/txn-0 %s/txn-0", f->path);

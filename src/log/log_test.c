@@ -814,6 +814,26 @@ static void a_torn_tail_is_cut_and_kept_aside(void **state)
     free(path);
 }
 
+static void whole_but_for_a_hole(struct fixture *f)
+{
+    assert_null(f->report.damage);
+    assert_int_equal(f->report.bytes_cut, 0);
+    assert_int_equal(log_end_offset(f->log), 399);
+    close_log(f);
+}
+
+static void what_another_broker_compacted_is_kept_across_holes(void **state)
+{
+    struct fixture *f = *state;
+    char *command = xasprintf("cd %s/t-3 && rm $(ls | grep '[.]log$' | sed -n 3p)", f->path);
+
+    live_and_die(f, fill_and_drop);
+    assert_int_equal(system(command), 0);
+    f->config.is_adopted = true;
+    live(f, whole_but_for_a_hole);
+    free(command);
+}
+
 static void too_large(struct fixture *f)
 {
     struct io_buf *buf = make(f, (struct wanted_batch){.count = 60, .timestamp = T0});
@@ -846,6 +866,7 @@ int main(void)
         TEST(a_deleted_log_is_gone),
         TEST(damage_below_the_recovery_point_is_reported_and_kept),
         TEST(a_torn_tail_is_cut_and_kept_aside),
+        TEST(what_another_broker_compacted_is_kept_across_holes),
         TEST(a_batch_larger_than_a_segment_is_refused),
     };
 

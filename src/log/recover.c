@@ -366,7 +366,8 @@ static enum err load_segment(struct loading *g)
 /*
  * What is wrong between the segment before and the one in hand; NULL if nothing. A hole is what
  * remains when unsynced bytes at the end of a closed segment were lost. Compaction makes holes too,
- * and there they are right; so a log of which no recovery point is known may have them anywhere.
+ * and there they are right; so a log of which no recovery point is known may have them anywhere, and
+ * so may one that another broker wrote, whatever its topic's policy is now.
  */
 static const char *wrong_join(const struct loading *g)
 {
@@ -376,7 +377,8 @@ static const char *wrong_join(const struct loading *g)
         return NULL;
     if (base < g->scan.next_offset)
         return "segments overlap";
-    if (!g->known.has_point || g->l->config.cleanup_policy != TOPIC_CLEANUP_DELETE)
+    if (!g->known.has_point || g->l->config.cleanup_policy != TOPIC_CLEANUP_DELETE ||
+        g->l->config.is_adopted)
         return NULL;
     return "offsets are missing between segments";
 }
@@ -460,8 +462,8 @@ static enum err settle_offsets(struct loading *g)
     return err;
 }
 
-/* Epochs may say more than the log holds, at both ends. One that begins at the end stays: its leader
- * has written nothing yet, and nobody else remembers it. */
+/* Epochs may say more than the log holds, at both ends. One that begins at the end stays: its
+ * leader has written nothing yet, and nobody else remembers it. */
 static enum err settle_epochs(struct loading *g)
 {
     struct log_loaded *l = g->l;
