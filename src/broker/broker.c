@@ -49,6 +49,9 @@ static enum err open_dir(struct broker *b, struct str path, struct log_dir_ident
         identity->node_id = found->node_id;
     if (str_is_null(identity->cluster_id))
         identity->cluster_id = str_of(found->cluster_id);
+    /* Directories that are new belong to the same broker as the first one. */
+    identity->node_id_new = identity->node_id;
+    identity->cluster_id_new = identity->cluster_id;
     return ERR_NONE;
 }
 
