@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A consumer: reads every partition that is there from its first offset on, with or without a
+ * fetch session, by names or by ids, in small bites or large ones; now and then it jumps back. It
+ * expects what any reader expects: what comes follows what came before, the high watermark does
+ * not go back, and once something was acknowledged a waiting fetch is woken by it.
+ *
+ *   WANTS_START -> (WANTS_END ->) READING -> WANTS_START when it is out of range or told to
+ *
+ * Before the end of a run every consumer reads everything once more (WANTS_END finds out how much
+ * that is), the verifier among them with nothing but plain fetches.
+ */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "clients.h"
+
+#define WAKE_NS (2 * SECOND)
+#define STUCK_NS (8 * SECOND)
+#define POSITIONS_MAX 64
+
+enum position_state {
+    WANTS_START = 0,
+    WANTS_END = 1,
+    READING = 2,
+};
+
+struct position {
+    struct list link;
+    struct topic *topic;
+    int32_t partition;
+    enum position_state state;
+    int64_t next;
+    int64_t refused_at; /* offset that was out of range; -1 */
+    int64_t target;     /* it has to read up to here; -1: for ever */
+    int64_t log_start;
+    int64_t high_watermark; /* the last one told; -1 */
+    int64_t in_session;     /* offset that the session has; -1: not in it */
+    int64_t behind_ns;      /* since when something acknowledged waits to be read; 0: nothing */
+    bool leaves;            /* out of the session with the next request */
+    struct order order;
+};
+
+struct consumer {
+    struct peer peer;
+    struct run *run;
+    bool is_verifier;
+    bool verifies; /* to the targets, and no further */
+    struct list positions;
+    int16_t version;
+    bool uses_session;
+    int32_t session_id;
+    int32_t session_epoch;
+    /* one fetch at a time */
+    struct call fetch_call;
+    bool fetches;
+    int32_t min_bytes;
+    int32_t wait_ms;
+    struct call list_call;
+    bool lists;
+    bool lists_start; /* else the end */
+    struct position *listed;
+    int64_t next_ns;
+};
+
+/* ---- positions -------------------------------------------------------------------------- */
+
+static struct position *find_position(struct consumer *c, const struct topic *t, int32_t partition)
+{
+    LIST_EACH (node, &c->positions) {
+        struct position *pos = LIST_ENTRY(node, struct position, link);
+
+        if (pos->topic == t && pos->partition == partition)
+            return pos;
+    }
+    return NULL;
+}
+
+static void add_position(struct consumer *c, struct topic *t, int32_t partition)
+{
+    struct position *pos = xcalloc(1, sizeof(*pos));
+
+    pos->topic = t;
+    pos->partition = partition;
+    pos->refused_at = pos->target = pos->in_session = pos->high_watermark = -1;
+    list_push_back(&c->positions, &pos->link);
+}
+
+static void position_free(struct position *pos)
+{
+    list_remove(&pos->link);
+    order_fini(&pos->order);
+    free(pos);
+}
+
+static void forget_session(struct consumer *c)
+{
+    c->session_epoch = 0;
+    LIST_EACH (node, &c->positions) {
+        struct position *pos = LIST_ENTRY(node, struct position, link);
+
+        pos->in_session = -1;
+        pos->leaves = false;
+    }
+}
+
+/* What is there and what is gone; between fetches. */
+static void subscribe(struct consumer *c)
+{
+    struct history *h = &c->run->history;
+
+    LIST_EACH_SAFE (node, &c->positions) {
+        struct position *pos = LIST_ENTRY(node, struct position, link);
+
+        if (pos->topic->state == TOPIC_THERE || pos == c->listed)
+            continue;
+        if (pos->in_session >= 0)
+            forget_session(c);
+        position_free(pos);
+    }
+    for (int i = 0; i < h->topic_count; i++)
+        for (int32_t k = 0; h->topics[i].state == TOPIC_THERE && k < h->topics[i].partitions; k++)
+            if (!find_position(c, &h->topics[i], k))
+                add_position(c, &h->topics[i], k);
+}
+
+/* Answers to older requests speak of a page cache that is gone. */
+static bool is_worthless(const struct consumer *c, const struct call *call, const struct topic *t)
+{
+    return t->state != TOPIC_THERE || (!t->is_durable && call->sent_ns <= c->run->power_cut_ns);
+}
+
+/* ---- ends of logs ----------------------------------------------------------------------- */
+
+static void start_known(struct consumer *c, struct position *pos, int64_t offset)
+{
+    int64_t was = pos->refused_at;
+
+    if (was >= offset && was <= pos->topic->parts[pos->partition].end && pos->topic->is_durable)
+        violate(c->run, "%s-%d: offset %lld is out of range, and the log begins at %lld",
+                pos->topic->name, pos->partition, (long long)was, (long long)offset);
+    pos->refused_at = -1;
+    pos->next = pos->log_start = offset;
+    order_reset(&pos->order, offset == 0);
+    history_bounds(c->run, pos->topic, pos->partition, offset, offset);
+    pos->state = c->verifies ? WANTS_END : READING;
+}
+
+static void end_known(struct consumer *c, struct position *pos, int64_t offset)
+{
+    pos->target = offset;
+    pos->state = READING;
+    history_bounds(c->run, pos->topic, pos->partition, pos->log_start, offset);
+}
+
+static void listed(struct call *call, enum err err, void *response)
+{
+    struct consumer *c = CONTAINER_OF(call, struct consumer, list_call);
+    const struct list_offsets_response *r = response;
+    struct position *pos = c->listed;
+
+    c->lists = false;
+    c->listed = NULL;
+    if (err || is_worthless(c, call, pos->topic))
+        return;
+    if (r->topics.n != 1 || r->topics.v[0].partitions.n != 1) {
+        violate(c->run, "a list offsets response without its partition");
+        return;
+    }
+    err = (enum err)r->topics.v[0].partitions.v[0].error_code;
+    if (err && call->sent_ns >= c->run->calm_since_ns)
+        violate(c->run, "%s-%d: list offsets failed with %s, and nothing is wrong",
+                pos->topic->name, pos->partition, err_name(err));
+    if (err)
+        return;
+    if (pos->state == WANTS_START && c->lists_start)
+        start_known(c, pos, r->topics.v[0].partitions.v[0].offset);
+    else if (pos->state == WANTS_END && !c->lists_start)
+        end_known(c, pos, r->topics.v[0].partitions.v[0].offset);
+}
+
+static void list_one(struct consumer *c, struct position *pos)
+{
+    struct list_offsets_request request;
+    struct list_offsets_request_topic topic;
+    struct list_offsets_request_partition partition;
+
+    wire_init(&list_offsets_request_schema, &request);
+    wire_init(&list_offsets_request_topic_schema, &topic);
+    wire_init(&list_offsets_request_partition_schema, &partition);
+    partition.partition_index = pos->partition;
+    partition.timestamp = pos->state == WANTS_START ? -2 : -1;
+    topic.name = str_of(pos->topic->name);
+    topic.partitions.v = &partition;
+    topic.partitions.n = 1;
+    request.replica_id = -1;
+    request.topics.v = &topic;
+    request.topics.n = 1;
+    c->listed = pos;
+    c->lists = true;
+    c->lists_start = pos->state == WANTS_START;
+    c->list_call.done = listed;
+    /* Behind a parked fetch it has to wait for that one's turn. */
+    peer_send(&c->peer, &c->list_call, API_LIST_OFFSETS, (int16_t)(1 + run_choose(c->run, 8)),
+              &request, c->fetches ? (int64_t)c->wait_ms * MS : 0);
+}
+
+static void list_next(struct consumer *c)
+{
+    LIST_EACH (node, &c->positions) {
+        struct position *pos = LIST_ENTRY(node, struct position, link);
+
+        if (pos->state != READING && pos->topic->state == TOPIC_THERE) {
+            list_one(c, pos);
+            return;
+        }
+    }
+}
+
+/* ---- fetch responses -------------------------------------------------------------------- */
+
+static struct topic *find_topic(struct consumer *c, const struct fetch_response_topic *r)
+{
+    LIST_EACH (node, &c->positions) {
+        struct topic *t = LIST_ENTRY(node, struct position, link)->topic;
+
+        if (c->version >= 13 ? uuid_eq(t->id, r->topic_id) : str_eq_c(r->topic, t->name))
+            return t;
+    }
+    return NULL;
+}
+
+static void fetch_failed(struct consumer *c, struct position *pos, enum err err)
+{
+    if (err == ERR_OFFSET_OUT_OF_RANGE) {
+        pos->refused_at = pos->next;
+        pos->state = WANTS_START;
+    } else if (c->fetch_call.sent_ns >= c->run->calm_since_ns) {
+        violate(c->run, "%s-%d: fetch at %lld failed with %s, and nothing is wrong",
+                pos->topic->name, pos->partition, (long long)pos->next, err_name(err));
+    }
+}
+
+static void check_watermark(struct consumer *c, struct position *pos, int64_t hw)
+{
+    if (hw < pos->high_watermark && pos->topic->is_durable)
+        violate(c->run, "%s-%d: the high watermark went back from %lld to %lld", pos->topic->name,
+                pos->partition, (long long)pos->high_watermark, (long long)hw);
+    if (pos->next > hw && pos->topic->is_durable)
+        violate(c->run, "%s-%d: read up to %lld, and the high watermark is %lld", pos->topic->name,
+                pos->partition, (long long)pos->next, (long long)hw);
+    pos->high_watermark = hw;
+}
+
+static void take_partition(struct consumer *c, struct position *pos,
+                           const struct fetch_response_partition *r)
+{
+    int64_t before = pos->next;
+
+    if (pos->state != READING || is_worthless(c, &c->fetch_call, pos->topic))
+        return;
+    if (pos->in_session != before)
+        return; /* it went elsewhere meanwhile */
+    if (r->error_code != 0) {
+        fetch_failed(c, pos, (enum err)r->error_code);
+        return;
+    }
+    pos->next = history_read(c->run, pos->topic, pos->partition, before, r->records.b, &pos->order);
+    if (run_is_over(c->run))
+        return;
+    check_watermark(c, pos, r->high_watermark);
+    if (pos->next > before) {
+        pos->behind_ns = 0;
+        c->run->counts.woken += c->wait_ms > 100 && c->min_bytes > 0;
+        list_remove(&pos->link); /* the others have their turn first */
+        list_push_back(&c->positions, &pos->link);
+    }
+}
+
+static void take_response(struct consumer *c, const struct fetch_response *r)
+{
+    for (int32_t t = 0; t < r->responses.n; t++) {
+        const struct fetch_response_topic *from = &r->responses.v[t];
+        struct topic *topic = find_topic(c, from);
+
+        for (int32_t i = 0; i < from->partitions.n && !run_is_over(c->run); i++) {
+            struct position *pos =
+                topic ? find_position(c, topic, from->partitions.v[i].partition_index) : NULL;
+
+            if (pos)
+                take_partition(c, pos, &from->partitions.v[i]);
+            else
+                violate(c->run, "a fetch was answered for a partition that nobody asked for");
+        }
+    }
+}
+
+static bool is_session_error(enum err err)
+{
+    return err == ERR_FETCH_SESSION_ID_NOT_FOUND || err == ERR_INVALID_FETCH_SESSION_EPOCH ||
+           err == ERR_FETCH_SESSION_TOPIC_ID_ERROR;
+}
+
+static void fetched(struct call *call, enum err err, void *response)
+{
+    struct consumer *c = CONTAINER_OF(call, struct consumer, fetch_call);
+    const struct fetch_response *r = response;
+
+    c->fetches = false;
+    if (err) {
+        forget_session(c);
+        return;
+    }
+    err = (enum err)r->error_code;
+    if (is_session_error(err)) {
+        if (call->sent_ns >= c->run->calm_since_ns && c->session_epoch > 0)
+            violate(c->run, "the broker has lost a fetch session, and nothing is wrong");
+        forget_session(c);
+        return;
+    }
+    if (err)
+        violate(c->run, "a fetch failed with %s", err_name(err));
+    if (c->uses_session) {
+        c->session_id = r->session_id;
+        c->session_epoch = r->session_id == 0 ? 0 : c->session_epoch + 1;
+    }
+    take_response(c, r);
+    if (c->session_epoch == 0)
+        forget_session(c);
+}
+
+/* ---- fetch requests --------------------------------------------------------------------- */
+
+struct fetch_builder {
+    struct fetch_request request;
+    struct fetch_request_topic topics[POSITIONS_MAX];
+    struct fetch_request_partition partitions[POSITIONS_MAX];
+    struct fetch_request_forgotten_topic forgotten[POSITIONS_MAX];
+    int32_t indexes[POSITIONS_MAX];
+    int32_t partition_bytes;
+};
+
+static void put_position(struct fetch_builder *b, const struct position *pos)
+{
+    int32_t i = b->request.topics.n++;
+
+    assert(i < POSITIONS_MAX);
+    wire_init(&fetch_request_topic_schema, &b->topics[i]);
+    wire_init(&fetch_request_partition_schema, &b->partitions[i]);
+    b->topics[i].topic = str_of(pos->topic->name);
+    b->topics[i].topic_id = pos->topic->id;
+    b->topics[i].partitions.v = &b->partitions[i];
+    b->topics[i].partitions.n = 1;
+    b->partitions[i].partition = pos->partition;
+    b->partitions[i].fetch_offset = pos->next;
+    b->partitions[i].partition_max_bytes = b->partition_bytes;
+}
+
+static void put_forgotten(struct fetch_builder *b, const struct position *pos)
+{
+    int32_t i = b->request.forgotten_topics_data.n++;
+
+    wire_init(&fetch_request_forgotten_topic_schema, &b->forgotten[i]);
+    b->indexes[i] = pos->partition;
+    b->forgotten[i].topic = str_of(pos->topic->name);
+    b->forgotten[i].topic_id = pos->topic->id;
+    b->forgotten[i].partitions.v = &b->indexes[i];
+    b->forgotten[i].partitions.n = 1;
+}
+
+/* Positions that are new or have moved, and those that are not read any more. */
+static void put_changes(struct consumer *c, struct fetch_builder *b)
+{
+    LIST_EACH (node, &c->positions) {
+        struct position *pos = LIST_ENTRY(node, struct position, link);
+
+        if (pos->in_session >= 0 && (pos->leaves || pos->state != READING)) {
+            put_forgotten(b, pos);
+            pos->in_session = -1;
+        } else if (pos->state == READING && !pos->leaves && pos->in_session != pos->next) {
+            put_position(b, pos);
+            pos->in_session = pos->next;
+        }
+        pos->leaves = false;
+    }
+}
+
+static void put_all(struct consumer *c, struct fetch_builder *b)
+{
+    LIST_EACH (node, &c->positions) {
+        struct position *pos = LIST_ENTRY(node, struct position, link);
+
+        if (pos->state != READING)
+            continue;
+        put_position(b, pos);
+        pos->in_session = pos->next;
+    }
+}
+
+static int32_t choose_of(struct consumer *c, const int32_t *v, uint32_t n)
+{
+    return v[run_choose(c->run, n)];
+}
+
+static void choose_limits(struct consumer *c, struct fetch_builder *b)
+{
+    static const int32_t waits[] = {0, 20, 500, 20000};
+    static const int32_t mins[] = {0, 1, 1, 3000};
+    static const int32_t bytes[] = {300, 2000, 16384, 1048576};
+
+    c->wait_ms = c->verifies ? 20 : choose_of(c, waits, 4);
+    c->min_bytes = choose_of(c, mins, 4);
+    b->request.max_wait_ms = c->wait_ms;
+    b->request.min_bytes = c->min_bytes;
+    b->request.max_bytes = c->verifies ? bytes[3] : choose_of(c, bytes, 4);
+    b->request.isolation_level = (int8_t)run_choose(c->run, 2);
+    b->partition_bytes = c->verifies ? bytes[2] : choose_of(c, bytes, 4);
+}
+
+static void send_fetch(struct consumer *c)
+{
+    struct fetch_builder *b = xcalloc(1, sizeof(*b));
+    struct fetch_request *request = &b->request;
+
+    wire_init(&fetch_request_schema, request);
+    request->replica_id = -1;
+    request->topics.v = b->topics;
+    request->forgotten_topics_data.v = b->forgotten;
+    choose_limits(c, b);
+    if (c->uses_session) {
+        request->session_id = c->session_id;
+        request->session_epoch = c->session_epoch;
+    }
+    if (c->session_epoch > 0)
+        put_changes(c, b);
+    else
+        put_all(c, b);
+    if (request->topics.n > 0 || c->session_epoch > 0) {
+        c->fetches = true;
+        c->fetch_call.done = fetched;
+        peer_send(&c->peer, &c->fetch_call, API_FETCH, c->version, request,
+                  (int64_t)c->wait_ms * MS);
+    }
+    free(b);
+}
+
+/* ---- liveness --------------------------------------------------------------------------- */
+
+static void check_wake(struct consumer *c, const struct position *pos)
+{
+    const struct part *p = &pos->topic->parts[pos->partition];
+    int64_t since = MAX(p->acked_ns, c->fetch_call.sent_ns);
+
+    if (!c->fetches || c->fetch_call.sent_ns < c->run->calm_since_ns || c->min_bytes > 1)
+        return;
+    if (pos->in_session == pos->next && run_now(c->run) > since + WAKE_NS)
+        violate(c->run,
+                "%s-%d: a fetch at %lld has slept for %lld ms since offset %lld was acknowledged",
+                pos->topic->name, pos->partition, (long long)pos->next,
+                (long long)((run_now(c->run) - since) / MS), (long long)p->acked_end - 1);
+}
+
+/* Something acknowledged waits to be read: it has to come, by this fetch or by a later one. */
+static void check_progress(struct consumer *c, struct position *pos)
+{
+    int64_t now = run_now(c->run);
+
+    if (pos->topic->state != TOPIC_THERE || pos->state != READING ||
+        pos->topic->parts[pos->partition].acked_end <= pos->next) {
+        pos->behind_ns = 0;
+        return;
+    }
+    check_wake(c, pos);
+    if (pos->behind_ns == 0)
+        pos->behind_ns = now;
+    if (MAX(pos->behind_ns, c->run->calm_since_ns) + STUCK_NS < now &&
+        c->run->calm_since_ns < INT64_MAX)
+        violate(c->run, "%s-%d: a consumer is stuck at %lld, acknowledged up to %lld",
+                pos->topic->name, pos->partition, (long long)pos->next,
+                (long long)pos->topic->parts[pos->partition].acked_end);
+}
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+static void wander(struct consumer *c)
+{
+    struct list *node = c->positions.next;
+    struct position *pos;
+
+    if (c->verifies || list_is_empty(&c->positions) || !run_once_in(c->run, 30))
+        return;
+    pos = LIST_ENTRY(node, struct position, link);
+    if (pos->state != READING)
+        return;
+    if (run_once_in(c->run, 3)) {
+        pos->leaves = true;
+    } else if (pos->next > pos->log_start) {
+        pos->next = pos->log_start + run_choose(c->run, (uint32_t)(pos->next - pos->log_start));
+        order_reset(&pos->order, pos->next == 0);
+    }
+}
+
+void consumer_tick(struct consumer *c)
+{
+    int64_t now = run_now(c->run);
+
+    LIST_EACH (node, &c->positions)
+        check_progress(c, LIST_ENTRY(node, struct position, link));
+    if (c->peer.state != PEER_OPEN || now < c->next_ns)
+        return;
+    c->next_ns = now + (int64_t)run_choose(c->run, c->verifies ? 2 : 15) * MS;
+    if (!c->lists)
+        list_next(c);
+    if (c->fetches)
+        return;
+    subscribe(c);
+    wander(c);
+    send_fetch(c);
+}
+
+void consumer_restart(struct consumer *c)
+{
+    c->verifies = true;
+    subscribe(c);
+    LIST_EACH (node, &c->positions) {
+        struct position *pos = LIST_ENTRY(node, struct position, link);
+
+        pos->state = WANTS_START;
+        pos->target = -1;
+    }
+}
+
+static bool is_unread(const struct position *pos)
+{
+    return pos->topic->state == TOPIC_THERE &&
+           (pos->state != READING || pos->target < 0 || pos->next < pos->target);
+}
+
+bool consumer_is_done(const struct consumer *c)
+{
+    LIST_EACH (node, &c->positions) {
+        const struct position *pos = LIST_ENTRY(node, struct position, link);
+
+        if (is_unread(pos))
+            return false;
+        if (pos->topic->state == TOPIC_THERE)
+            history_verified(c->run, pos->topic, pos->partition, pos->log_start, pos->next);
+    }
+    return true;
+}
+
+void consumer_complain(const struct consumer *c)
+{
+    LIST_EACH (node, &c->positions) {
+        const struct position *pos = LIST_ENTRY(node, struct position, link);
+
+        if (is_unread(pos))
+            violate(c->run, "%s-%d has been read to %lld of %lld (%s), and nothing is wrong",
+                    pos->topic->name, pos->partition, (long long)pos->next, (long long)pos->target,
+                    pos->state == READING ? "fetching" : "asking for its ends");
+    }
+}
+
+static void opened(struct peer *peer)
+{
+    static const int16_t versions[] = {4, 7, 11, 12, 13, 16, 18};
+    struct consumer *c = CONTAINER_OF(peer, struct consumer, peer);
+
+    c->version = versions[run_choose(c->run, 7)];
+    c->uses_session = c->version >= 7 && !c->is_verifier && run_choose(c->run, 2) == 1;
+    c->session_id = 0;
+    forget_session(c);
+}
+
+static void closed(struct peer *peer)
+{
+    (void)peer;
+}
+
+struct consumer *consumer_new(struct run *run, int index, bool is_verifier)
+{
+    struct consumer *c = xcalloc(1, sizeof(*c));
+
+    (void)index;
+    c->run = run;
+    c->is_verifier = is_verifier;
+    list_init(&c->positions);
+    peer_init(&c->peer, run, opened, closed);
+    peer_start(&c->peer);
+    return c;
+}
+
+void consumer_free(struct consumer *c)
+{
+    LIST_EACH_SAFE (node, &c->positions)
+        position_free(LIST_ENTRY(node, struct position, link));
+    peer_fini(&c->peer);
+    free(c);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The broker's process: the program's own code from broker_open to broker_close, with settings
+ * that make rare things frequent. Segments are small, checkpoints and retention come often, so that
+ * a second of virtual time holds what a real broker does in days.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "run.h"
+
+static void set(struct config *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void set(struct config *c, const char *fmt, ...)
+{
+    char *message = NULL;
+    char setting[128];
+    va_list ap;
+    enum err err;
+
+    va_start(ap, fmt);
+    vsnprintf(setting, sizeof(setting), fmt, ap);
+    va_end(ap);
+    err = config_load_setting(c, str_of(setting), &message);
+    assert(!err);
+}
+
+static struct config *settings(const struct run *run)
+{
+    struct config *c = config_new();
+    char *message = NULL;
+    enum err err;
+
+    set(c, "listeners=PLAINTEXT://%s:%d", sim_host_address(run->broker_host), BROKER_PORT);
+    set(c, "log.dirs=%s", run->plan.dirs == 1 ? "/data" : "/data,/more");
+    set(c, "num.shards=%d", run->plan.shards);
+    set(c, "auto.create.topics.enable=false");
+    set(c, "log.retention.check.interval.ms=%d", 200);
+    set(c, "log.flush.offset.checkpoint.interval.ms=%d", 300);
+    set(c, "log.flush.start.offset.checkpoint.interval.ms=%d", 400);
+    set(c, "replica.high.watermark.checkpoint.interval.ms=%d", 250);
+    set(c, "log.segment.delete.delay.ms=%d", 100);
+    set(c, "log.index.interval.bytes=%d", 400);
+    err = config_validate(c, &message);
+    assert(!err);
+    return c;
+}
+
+static void ready(void *ctx, const struct broker_ready *r)
+{
+    struct run *run = ctx;
+
+    run->is_ready = true;
+    tell(run, "the broker is ready, %lld bytes were cut", (long long)r->bytes_cut);
+    run->counts.starts++;
+    run->counts.cut_bytes += r->bytes_cut;
+    if (r->damaged > 0)
+        violate(run, "%d partitions are damaged, and no disk has changed its bytes", r->damaged);
+}
+
+static void progress(void *ctx, int64_t bytes, int32_t loaded, int32_t total)
+{
+    (void)ctx;
+    (void)bytes;
+    (void)loaded;
+    (void)total;
+}
+
+static void stopped(void *ctx, enum err err, const char *why)
+{
+    struct run *run = ctx;
+
+    (void)why;
+    run->is_stopped = true;
+    run->stop_err = err;
+}
+
+static void node_main(struct io *io, void *ctx)
+{
+    struct run *run = ctx;
+    struct broker_args args = {
+        .io = io,
+        .config = settings(run),
+        .software = "strandline in a simulated world",
+        .ready = ready,
+        .progress = progress,
+        .stopped = stopped,
+        .ctx = run,
+    };
+    struct broker *broker;
+    char *message = NULL;
+
+    if (broker_open(&args, &broker, &message)) {
+        trace_error("sim.open_failed", "message=\"%s\"", message ? message : "");
+        run->counts.failed_starts++;
+        free(message);
+        return;
+    }
+    io_run(io);
+    broker_close(broker);
+}
+
+void node_start(struct run *run)
+{
+    run->is_ready = run->is_stopped = false;
+    run->broker_io = sim_process_start(run->broker_host, NULL, node_main, run);
+}
+
+bool node_is_alive(const struct run *run)
+{
+    return run->broker_io && sim_process_is_alive(run->broker_io);
+}

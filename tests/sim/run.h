@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SL_TESTS_SIM_RUN_H
+#define SL_TESTS_SIM_RUN_H
+
+#include "base/rng.h"
+#include "broker/broker.h"
+#include "history.h"
+#include "io/sim/sim.h"
+
+/*
+ * One run: a world, a broker that dies and comes back in it, clients that outlive it, and what
+ * they were told. Everything follows from the seed. The memory of a run is the test's own: no
+ * crash touches it. One thread; clients' callbacks and the steps between them.
+ */
+
+#define MS 1000000LL
+#define SECOND 1000000000LL
+
+#define BROKER_PORT 9092
+#define PRODUCERS_MAX 4
+#define CONSUMERS_MAX 3
+
+/* What a seed decides about its run: a mix of its own, so that rare mixes are tried as well. */
+struct plan {
+    int shards;
+    int dirs;
+    int lives;
+    int producers;
+    int consumers;
+    bool has_crashes;
+    bool has_power_cuts;
+    bool has_network_faults;
+    bool has_disk_errors;
+    bool has_small_disk;
+    bool has_weather;           /* short reads, cold caches, chopped segments: slow, never wrong */
+    bool has_page_cache_topics; /* some have flush.on.ack=false */
+    uint32_t crash_calls_max;
+};
+
+/* What was exercised: a run without it shows nothing. */
+struct counts {
+    int64_t requests;
+    int64_t answers;
+    int64_t connections;
+    int64_t connections_lost;
+    int64_t acks;       /* batches */
+    int64_t duplicates; /* acknowledged when they were sent again */
+    int64_t refused;
+    int64_t unknown;
+    int64_t batches_read;
+    int64_t records_read;
+    int64_t topics_made;
+    int64_t topics_deleted;
+    int64_t configs_changed;
+    int64_t starts;
+    int64_t clean_stops;
+    int64_t crashes;
+    int64_t power_cuts;
+    int64_t failed_starts;
+    int64_t cut_bytes; /* torn tails that recovery kept aside */
+    int64_t rolls;
+    int64_t retained; /* offsets that retention took */
+    int64_t woken;    /* parked fetches that an append has woken */
+    int64_t events;
+    int64_t lost; /* writes and names that power cuts took */
+};
+
+struct run {
+    uint64_t seed;
+    struct sim_world *world;
+    struct sim_host *broker_host;
+    struct sim_host *client_host;
+    struct plan plan;
+    /* the broker's present life */
+    struct io *broker_io;
+    bool is_ready;
+    bool has_failed_dir; /* told by the broker's answers: storage errors are no surprise */
+    bool is_stopped;
+    enum err stop_err;
+    /* clients */
+    struct io *client_io;
+    struct io_loop *client_loop;
+    struct clients *clients;
+    struct list peers; /* struct peer by link */
+    bool no_producing; /* the end: only what is there is read */
+    bool ends;         /* the clients' process ends */
+    /* Since when nothing is wrong with the world; INT64_MAX while something is. */
+    int64_t calm_since_ns;
+    int64_t power_cut_ns; /* the last one: older answers about the page cache are worth nothing */
+    struct history history;
+    struct counts counts;
+    bool tells; /* prints what happens, for a person who looks for a mistake */
+    char violation[300];
+};
+
+/* The first violation counts. */
+void violate(struct run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* One line of the story, with the time, if the run tells it. */
+void tell(const struct run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static inline bool run_is_over(const struct run *run)
+{
+    return run->violation[0] != '\0';
+}
+
+/* Nanoseconds of the clients' clock. */
+int64_t run_now(const struct run *run);
+/* One of [0, n), recorded as a choice of the run. */
+uint32_t run_choose(struct run *run, uint32_t n);
+/* True once in n. */
+bool run_once_in(struct run *run, uint32_t n);
+
+/* ---- node.c: the broker's process */
+void node_start(struct run *run);
+bool node_is_alive(const struct run *run);
+
+/* ---- clients.c: the clients' process */
+void clients_start(struct run *run);
+/* Nothing waits for an answer any more, apart from readers. */
+bool clients_are_idle(const struct run *run);
+/* Everybody has read all there is, from the first offset to the end, since clients_verify. */
+void clients_verify(struct run *run);
+bool clients_have_verified(const struct run *run);
+/* They have not, and had all the time of the world: says what is missing. */
+void clients_complain(const struct run *run);
+void clients_free(struct run *run);
+
+/* ---- lives.c: runs one seed; the world is freed if nothing in it was killed */
+void run_seed(struct run *run, const struct sim_options *options);
+
+#endif
