@@ -121,6 +121,7 @@ struct shard {
     bool flush_posted;
     struct list starved; /* connections that wait for the budget */
     struct delay starved_delay;
+    int64_t relief_ns; /* not before this is it looked for who holds the memory */
     struct delay idle_delay;
     struct decompressor *decompressor;
     struct fetch_cache *fetch_cache;
@@ -231,6 +232,8 @@ void conn_sent(struct conn *c, enum err err);
 void conn_start_requests(struct conn *c);
 /* Reads on if its limits allow. */
 void conn_resume(struct conn *c);
+/* Closes who exhausts the budget with what only it could finish, and does not move. */
+void conn_relieve(struct shard *s);
 /* Frees it if it is closing and nothing refers to it any more. */
 void conn_try_free(struct conn *c);
 /* Closes connections that have been silent for connections.max.idle.ms. */

@@ -10,7 +10,10 @@
  *
  * Limits: at most CONN_REQUESTS_MAX requests or CONN_REQUEST_BYTES_MAX bytes are in flight, then
  * reading stops; and while the budget of all buffers is exhausted, connections that need another
- * buffer wait.
+ * buffer wait. The last quarter of it is for small frames: they pass whoever hoards large ones. If
+ * what is short waits for the peers themselves (frames without an end, output that nobody takes),
+ * those that hold most and have not moved for a while are closed: nobody else could ever set that
+ * memory free.
  */
 #include "broker/broker_int.h"
 
@@ -23,6 +26,9 @@
 #define FRAME_FIRST_BYTES (16 * 1024)
 #define FRAME_SIZE_MIN 8 /* key, version and correlation id */
 #define STARVED_RETRY_NS 5000000
+#define SMALL_FRAME_BYTES (128 * 1024)
+#define RELIEF_EVERY_NS 100000000
+#define RELIEF_PATIENCE_NS 300000000
 
 /* ---- end -------------------------------------------------------------------------------- */
 
@@ -118,6 +124,14 @@ static void begin_frame(struct conn *c, size_t size)
     c->frame_n = 0;
 }
 
+static bool has_room(const struct conn *c, size_t frame_size)
+{
+    const struct io_budget *b = &c->shard->broker->budget;
+    int64_t limit = frame_size > SMALL_FRAME_BYTES ? b->limit - b->limit / 4 : b->limit;
+
+    return atomic_load_explicit(&b->used, memory_order_relaxed) <= limit;
+}
+
 /* False when the size makes the connection useless. */
 static bool check_size(struct conn *c, int32_t size)
 {
@@ -146,7 +160,7 @@ static bool take_frames(struct conn *c)
             ok = false;
             break;
         }
-        if (io_budget_is_over(&c->shard->broker->budget))
+        if (!has_room(c, (size_t)size))
             break;
         at += FRAME_SIZE_BYTES;
         begin_frame(c, (size_t)size);
@@ -173,11 +187,56 @@ static void starve(struct conn *c)
         shard_delay_set(s, &s->starved_delay, shard_now_ns(s) + STARVED_RETRY_NS);
 }
 
+/* Memory that only the peer can set free. */
+static size_t held_bytes(const struct conn *c)
+{
+    size_t n = c->frame ? c->frame->size : 0;
+
+    for (int i = 0; i < c->chunk_count; i++)
+        n += c->chunks[i]->size;
+    return c->ready_chunk ? n + c->ready_chunk->size : n;
+}
+
+/* What one of those who hold such memory holds in the mean; 0 while it is not what is short. */
+static size_t held_mean(const struct shard *s)
+{
+    const struct broker *b = s->broker;
+    size_t total = 0;
+    size_t holders = 0;
+
+    LIST_EACH (node, &s->conns) {
+        size_t n = held_bytes(LIST_ENTRY(node, struct conn, link));
+
+        total += n;
+        holders += n > 0;
+    }
+    return total < (size_t)b->budget.limit / (2 * (size_t)b->shard_count) ? 0 : total / holders;
+}
+
+void conn_relieve(struct shard *s)
+{
+    int64_t now = shard_now_ns(s);
+    size_t mean;
+
+    if (now < s->relief_ns)
+        return;
+    s->relief_ns = now + RELIEF_EVERY_NS;
+    mean = held_mean(s);
+    if (mean == 0)
+        return;
+    LIST_EACH_SAFE (node, &s->conns) {
+        struct conn *c = LIST_ENTRY(node, struct conn, link);
+
+        if (held_bytes(c) >= mean && now - c->active_ns >= RELIEF_PATIENCE_NS)
+            conn_close(c, "holds memory that others wait for");
+    }
+}
+
 static void receive(struct conn *c)
 {
     if (!may_read(c) || io_op_is_pending(&c->recv.op) || list_is_linked(&c->starved))
         return;
-    if (io_budget_is_over(&c->shard->broker->budget) || c->in_n == sizeof(c->in)) {
+    if (!has_room(c, c->frame ? c->frame_size : 0) || c->in_n == sizeof(c->in)) {
         starve(c);
         return;
     }

@@ -5,7 +5,8 @@
  * A response is encoded memory with holes where stored batches belong. One send takes the memory
  * of as many responses as fit and at most CONN_CHUNKS_MAX pieces of file, which are read into
  * buffers when their turn comes: however large a response is, and however slowly the peer reads, a
- * connection holds a few hundred kilobytes. Reading into memory costs a fifth of what the send
+ * connection holds a few hundred kilobytes, and a few once half of the budget is taken: peers that
+ * do not read cannot exhaust it. Reading into memory costs a fifth of what the send
  * costs, and TLS or tiered storage need no second path. What the page cache does not hold is read
  * by a job, so that a loop never waits for a disk.
  */
@@ -16,6 +17,7 @@
 #include "base/alloc.h"
 
 #define CHUNK_BYTES (128 * 1024)
+#define CHUNK_BYTES_SCARCE (16 * 1024)
 
 struct chunk_job {
     struct io_job job;
@@ -75,15 +77,24 @@ static void add_iov(struct io_send *s, const void *p, size_t n)
     s->iov[s->iov_count++] = (struct iovec){.iov_base = (void *)(uintptr_t)p, .iov_len = n};
 }
 
+static bool is_scarce(const struct conn *c)
+{
+    const struct io_budget *b = &c->shard->broker->budget;
+
+    return atomic_load_explicit(&b->used, memory_order_relaxed) > b->limit / 2;
+}
+
 static bool is_full(const struct conn *c)
 {
-    return c->send.iov_count == IO_IOV_MAX || c->chunk_count == CONN_CHUNKS_MAX;
+    return c->send.iov_count == IO_IOV_MAX ||
+           c->chunk_count >= (is_scarce(c) ? 1 : CONN_CHUNKS_MAX);
 }
 
 /* The next piece of a hole. False when it has to be read from the disk first. */
 static bool add_chunk(struct conn *c, struct request *r, const struct file_range *range)
 {
-    size_t want = (size_t)MIN(range->n - r->hole_sent, CHUNK_BYTES);
+    size_t most = is_scarce(c) ? CHUNK_BYTES_SCARCE : CHUNK_BYTES;
+    size_t want = MIN((size_t)(range->n - r->hole_sent), most);
     int64_t pos = range->pos + r->hole_sent;
     struct io_buf *buf = c->ready_chunk;
     size_t got = buf ? buf->size : 0;

@@ -169,6 +169,7 @@ static void starved_again(struct delay *d)
     struct list waiting;
     struct list *node;
 
+    conn_relieve(s);
     list_init(&waiting);
     list_splice_back(&waiting, &s->starved);
     while ((node = list_pop_front(&waiting)))
