@@ -15,6 +15,7 @@
  */
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/planted.h"
 #include "base/rng.h"
 #include "log/log_int.h"
 
@@ -142,7 +143,7 @@ static enum err roll_apply(struct journal_op *j, struct io *io)
         err = io_file_write(r->closed->timeindex, &iov, 1, r->time_pos);
     if (!err)
         err = segment_create_files(r->opened, io, op->log->path);
-    return err ? err : io_dir_sync(io, op->log->path);
+    return err || PLANTED(SKIP_DIRECTORY_SYNC) ? err : io_dir_sync(io, op->log->path);
 }
 
 static void roll_finish(struct log_op *op)
@@ -201,6 +202,8 @@ void log_roll(struct log *log, int64_t base_offset, int64_t now_ms)
     segment_tail_init(&log->tail);
     log->segment_opened_ms = now_ms;
     log->roll_jitter_ms = new_jitter(log);
+    if (PLANTED(FORGET_PRODUCERS_AT_ROLL))
+        producers_reset(&log->producers);
     log_submit(log, &r->op);
 }
 

@@ -20,6 +20,7 @@
 #include "base/alloc.h"
 
 #define uthash_malloc(size) xmalloc(size)
+#define HASH_FUNCTION HASH_FNV /* the default one falls through cases, which clang will not have */
 #include <uthash.h>
 
 struct producer {

@@ -366,8 +366,8 @@ static enum err load_segment(struct loading *g)
 /*
  * What is wrong between the segment before and the one in hand; NULL if nothing. A hole is what
  * remains when unsynced bytes at the end of a closed segment were lost. Compaction makes holes too,
- * and there they are right; so a log of which no recovery point is known may have them anywhere, and
- * so may one that another broker wrote, whatever its topic's policy is now.
+ * and there they are right; so a log of which no recovery point is known may have them anywhere,
+ * and so may one that another broker wrote, whatever its topic's policy is now.
  */
 static const char *wrong_join(const struct loading *g)
 {
