@@ -288,6 +288,11 @@ static inline void fake_serve_fetch(struct fake *f, struct fake_request *rq)
 
         rt->topic = q->topics.v[i].topic;
         rt->topic_id = q->topics.v[i].topic_id;
+        if (rq->header.api_version > 12)
+            assert_true(uuid_eq(rt->topic_id, f->topic_id));
+        else
+            assert_true(str_eq_c(rt->topic, "t"));
+        assert_true(rq->header.api_version <= 12 || !f->has_no_ids);
         rt->partitions.n = q->topics.v[i].partitions.n;
         rt->partitions.v =
             arena_calloc(rq->arena, (size_t)rt->partitions.n, sizeof(*rt->partitions.v));
