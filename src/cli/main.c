@@ -13,6 +13,7 @@ static const struct command commands[] = {
     {"configs", "read and change the configuration of topics and brokers", configs_run},
     {"produce", "send lines as records", produce_run},
     {"consume", "print the records of a topic", consume_run},
+    {"dump", "show and check the files of a log directory", dump_run},
 };
 
 static void print_help(FILE *out)
