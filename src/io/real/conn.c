@@ -17,6 +17,8 @@
 #include "base/assert.h"
 #include "io/real/real_int.h"
 
+#define UNSENT_BYTES_MAX (256 * 1024) /* of a connection, in the kernel */
+
 static void finish_recv(struct io_conn *conn, ssize_t got)
 {
     struct io_recv *r = conn->recv;
@@ -111,11 +113,14 @@ void conn_use(struct io_conn *conn, int fd, const struct sockaddr_storage *peer)
 {
     socklen_t size = sizeof(conn->local);
     int on = 1;
+    int unsent = UNSENT_BYTES_MAX;
 
     conn->fd = fd;
     conn->readable = true;
     conn->writable = true;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    /* A peer that does not read would else hold megabytes of kernel memory, which nobody counts. */
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
     /* Cannot fail on a socket that is ours; if it did, the address would be all zeros. */
     if (getsockname(fd, (struct sockaddr *)&conn->local, &size) < 0)
         conn->local.ss_family = AF_INET;
