@@ -147,7 +147,9 @@ static void kafkas_directory_is_loaded_as_it_is(void **state)
     check_txn(f);
     log_loaded_free(load(f, "plain", 1, &report));
     log_loaded_free(load(f, "__transaction_state", 0, &report));
-    shell("for p in plain-0 plain-1 txn-0; do diff -r " GOLDEN "/$p %s/$p || exit 1; done",
+    /* The snapshot of the stop before the last is nobody's any more. */
+    shell("for p in plain-0 plain-1 txn-0; do diff -r -x '*240.snapshot' " GOLDEN
+          "/$p %s/$p || exit 1; done",
           f->path);
 }
 

@@ -180,7 +180,7 @@ void log_save_answered(struct save *s)
 
     assert(log->saves > 0);
     log->saves--;
-    if (s->err)
+    if (s->err && s->err != ERR_NO_SPACE)
         log_fail(log, s->err);
     save_free(s);
     log_run_idle(log);

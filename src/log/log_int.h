@@ -255,19 +255,26 @@ must_use enum err leftovers_clear(struct io *io, const char *dir);
 /* ---- reload.c ------------------------------------------------------------------------------ */
 
 /*
- * Producers as of `upto`: the newest good snapshot at or below it, and the batches from there on.
- * Blocking.
+ * Producers as of `upto`: first the newest good snapshot at or below it, then, if that is older,
+ * the batches from there on. Blocking.
  */
 struct replay {
     struct io *io;
     const char *path;
-    const struct segment_span *segments; /* with sizes that cover `upto` */
+    const struct segment_span *segments; /* with sizes that cover `upto`; for the second step */
     size_t segment_count;
     int64_t upto;
+    int64_t from;                /* out of the first step: the snapshot's offset, 0 without */
     struct producers *producers; /* out */
 };
 
-must_use enum err producers_reload(struct replay *r);
+must_use enum err producers_from_snapshot(struct replay *r);
+must_use enum err producers_replay_rest(struct replay *r);
+/* Removes snapshots that no load will want: of ours all below the newest that is not above the
+ * recovery point, of Kafka's those below that point but at no segment's base. Blocking. */
+must_use enum err snapshots_tidy(struct io *io, const char *path,
+                                 const struct segment_span *segments, size_t count,
+                                 int64_t point);
 /* Removes snapshots of both kinds above `offset`. Blocking. */
 must_use enum err snapshots_remove_above(struct io *io, const char *path, int64_t offset);
 must_use enum err epochs_write(struct io *io, const char *path, const struct epochs *e);

@@ -476,22 +476,6 @@ static enum err settle_epochs(struct loading *g)
     return epochs_write(l->io, l->path, &l->epochs);
 }
 
-/* Producers as of the recovery point, into which the scan goes on replaying. */
-static enum err load_producers(struct loading *g, size_t believed)
-{
-    struct replay replay = {
-        .io = g->l->io,
-        .path = g->l->path,
-        .segments = g->l->segments,
-        .segment_count = believed,
-        .upto = g->known.recovery_point,
-        .producers = &g->l->producers,
-    };
-    enum err err = producers_reload(&replay);
-
-    return err;
-}
-
 /* Spans of all segments with the sizes of their files, for the replay below the recovery point. */
 static enum err peek_segments(struct loading *g)
 {
@@ -510,6 +494,31 @@ static enum err peek_segments(struct loading *g)
     return ERR_NONE;
 }
 
+/* Producers as of the recovery point, into which the scan goes on replaying. Usually there is a
+ * snapshot of just that offset. */
+static enum err load_producers(struct loading *g)
+{
+    struct log_loaded *l = g->l;
+    struct replay replay = {
+        .io = l->io,
+        .path = l->path,
+        .upto = g->known.recovery_point,
+        .producers = &l->producers,
+    };
+    enum err err = producers_from_snapshot(&replay);
+
+    if (err || replay.from == replay.upto)
+        return err;
+    err = peek_segments(g);
+    replay.segments = l->segments;
+    replay.segment_count = l->segment_count;
+    if (!err)
+        err = producers_replay_rest(&replay);
+    while (l->segment_count > 0)
+        pop_segment(l);
+    return err;
+}
+
 static enum err load_all(struct loading *g)
 {
     struct log_loaded *l = g->l;
@@ -522,20 +531,17 @@ static enum err load_all(struct loading *g)
     if (!err)
         err = epochs_read(l->io, l->path, &l->epochs);
     if (!err)
-        err = peek_segments(g);
+        err = load_producers(g);
     if (!err)
-        err = load_producers(g, l->segment_count);
-    while (l->segment_count > 0)
-        pop_segment(l);
-    if (err)
-        return err;
-    err = load_segments(g);
+        err = load_segments(g);
     if (!err)
         err = settle_offsets(g);
     if (!err)
         err = settle_epochs(g);
     if (!err && !l->is_damaged)
         err = snapshots_remove_above(l->io, l->path, l->end);
+    if (!err && !l->is_damaged)
+        err = snapshots_tidy(l->io, l->path, l->segments, l->segment_count, l->recovery_point);
     if (!err && !g->known.clean)
         err = io_dir_sync(l->io, l->path);
     if (!err && !g->known.clean)

@@ -162,20 +162,71 @@ static enum err replay_from(struct replay *r, int64_t offset)
     return ERR_NONE;
 }
 
-enum err producers_reload(struct replay *r)
+enum err producers_from_snapshot(struct replay *r)
 {
     struct io_names names;
-    int64_t offset = r->upto + 1;
     enum err err = io_dir_list(r->io, r->path, &names);
 
     producers_init(r->producers);
+    r->from = r->upto + 1;
     if (err)
         return err;
     do {
-        offset = newest_below(&names, offset);
-    } while (offset >= 0 && !read_snapshots_at(r, offset));
+        r->from = newest_below(&names, r->from);
+    } while (r->from >= 0 && !read_snapshots_at(r, r->from));
     io_names_free(&names);
-    return offset == r->upto ? ERR_NONE : replay_from(r, MAX(offset, 0));
+    r->from = MAX(r->from, 0);
+    return ERR_NONE;
+}
+
+enum err producers_replay_rest(struct replay *r)
+{
+    return r->from == r->upto ? ERR_NONE : replay_from(r, r->from);
+}
+
+/* ---- Which snapshots stay ----------------------------------------------------------------- */
+
+static enum err unlink_name(struct io *io, const char *dir, const char *name)
+{
+    char *file = xasprintf("%s/%s", dir, name);
+    enum err err = io_path_unlink(io, file);
+
+    free(file);
+    return err;
+}
+
+static bool is_base(const struct segment_span *segments, size_t count, int64_t offset)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (segments[i].segment->base_offset == offset)
+            return true;
+    }
+    return false;
+}
+
+enum err snapshots_tidy(struct io *io, const char *path, const struct segment_span *segments,
+                        size_t count, int64_t point)
+{
+    struct io_names names;
+    int64_t newest = -1; /* of ours, at or below the recovery point */
+    int64_t at;
+    enum err err = io_dir_list(io, path, &names);
+
+    if (err)
+        return err;
+    for (size_t i = 0; i < names.n; i++) {
+        if (offset_name_parse(names.v[i], PRODUCERS_SUFFIX, &at) && at <= point)
+            newest = MAX(newest, at);
+    }
+    for (size_t i = 0; !err && i < names.n; i++) {
+        bool is_old = (offset_name_parse(names.v[i], PRODUCERS_SUFFIX, &at) && at < newest) ||
+                      (offset_name_parse(names.v[i], SNAPSHOT_SUFFIX, &at) && at < point &&
+                       !is_base(segments, count, at));
+        if (is_old)
+            err = unlink_name(io, path, names.v[i]);
+    }
+    io_names_free(&names);
+    return err;
 }
 
 enum err snapshots_remove_above(struct io *io, const char *path, int64_t offset)
@@ -189,11 +240,8 @@ enum err snapshots_remove_above(struct io *io, const char *path, int64_t offset)
         int64_t at;
         bool is_snapshot = offset_name_parse(names.v[i], SNAPSHOT_SUFFIX, &at) ||
                            offset_name_parse(names.v[i], PRODUCERS_SUFFIX, &at);
-        if (is_snapshot && at > offset) {
-            char *file = xasprintf("%s/%s", path, names.v[i]);
-            err = io_path_unlink(io, file);
-            free(file);
-        }
+        if (is_snapshot && at > offset)
+            err = unlink_name(io, path, names.v[i]);
     }
     io_names_free(&names);
     return err;
@@ -286,6 +334,6 @@ enum err log_reload_truncated(struct reload *r)
     replay.segments = r->segments;
     replay.segment_count = r->segment_count;
     replay.upto = r->end;
-    err = producers_reload(&replay);
-    return err;
+    err = producers_from_snapshot(&replay);
+    return err ? err : producers_replay_rest(&replay);
 }

@@ -12,6 +12,7 @@
  */
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/planted.h"
 #include "log/log_int.h"
 
 static void free_segments(struct save *s)
@@ -31,11 +32,31 @@ void save_free(struct save *s)
 
 /* ---- On the owner's loop ------------------------------------------------------------------ */
 
+/* Nothing was saved: the closed segments wait for the next time, in front of newer ones. */
+static void give_back(struct log *log, struct save *s)
+{
+    struct unsaved_segment *newer = log->unsaved;
+    size_t newer_count = log->unsaved_count;
+
+    unsaved_free(&s->segments[--s->segment_count]); /* The active one. */
+    log->unsaved = s->segments;
+    log->unsaved_count = s->segment_count;
+    log->unsaved_cap = log->unsaved_count + newer_count + 1;
+    log->unsaved = xreallocarray(log->unsaved, log->unsaved_cap, sizeof(*log->unsaved));
+    for (size_t i = 0; i < newer_count; i++)
+        log->unsaved[log->unsaved_count++] = newer[i];
+    free(newer);
+    s->segments = NULL;
+    s->segment_count = 0;
+}
+
 static void point_saved(struct save *s)
 {
     struct log *log = s->card->log;
 
-    if (!s->err && s->segment_count > 0)
+    if (s->err && s->segment_count > 0)
+        give_back(log, s);
+    else if (s->segment_count > 0)
         log->recovery_point = s->offset;
     log_save_answered(s);
 }
@@ -89,7 +110,7 @@ enum err save_write(struct save *s, struct io *io)
 
     for (size_t i = 0; !err && i < s->segment_count; i++) {
         struct unsaved_segment *u = &s->segments[i];
-        err = segment_sync(u->segment);
+        err = PLANTED(EARLY_RECOVERY_POINT) ? ERR_NONE : segment_sync(u->segment);
         if (!err && u->next_base >= 0)
             err = replace(io, s->path, u->next_base, SNAPSHOT_SUFFIX, &u->kafka_snapshot);
     }
