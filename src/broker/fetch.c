@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/planted.h"
 
 #define HURRY_NS 1000000
 
@@ -110,6 +111,8 @@ void fetch_wake_partition(struct partition *p)
 
 static int64_t read_bound(const struct log_bounds *b, bool is_committed)
 {
+    if (PLANTED(SERVE_ABOVE_DURABLE))
+        return b->end;
     return is_committed ? b->last_stable : b->high_watermark;
 }
 
@@ -122,7 +125,8 @@ static void register_at_owner(struct io_msg *msg)
     list_push_back(&p->fetch_waiters, &w->link);
     if (p->log && !p->refusing)
         log_view_bounds(p->view, &now);
-    if (now.is_gone || read_bound(&now, w->is_committed) != w->end_seen)
+    if (now.is_gone ||
+        (read_bound(&now, w->is_committed) != w->end_seen && !PLANTED(LOST_WAKE_UP)))
         send_home(w);
 }
 
@@ -515,7 +519,7 @@ void handle_fetch(struct request *r)
     f->look.fn = look;
     list_init(&f->waiters);
     r->fetch = f;
-    if (wait_ms > 0)
+    if (wait_ms > 0 && !PLANTED(FETCH_WITHOUT_DEADLINE))
         shard_delay_set(s, &f->deadline, f->deadline_ns);
     begin_walk(f);
 }

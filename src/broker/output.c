@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/planted.h"
 
 #define CHUNK_BYTES (128 * 1024)
 #define CHUNK_BYTES_SCARCE (16 * 1024)
@@ -146,6 +147,9 @@ static struct request *next_replied(struct conn *c)
 {
     struct request *r = LIST_FIRST(&c->requests, struct request, link);
 
+    if (PLANTED(ANSWER_OUT_OF_TURN) && r && r->state != REQUEST_REPLIED &&
+        r->link.next != &c->requests)
+        r = LIST_ENTRY(r->link.next, struct request, link);
     return r && r->state == REQUEST_REPLIED ? r : NULL;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/planted.h"
 
 struct partition *partition_new(struct broker *b, const char *topic, struct uuid topic_id,
                                 int32_t index, int32_t leader_epoch)
@@ -78,7 +79,8 @@ static void log_advanced(void *ctx)
 
     log_set_high_watermark(p->log, log_ack_offset(p->log));
     answer_producers(p);
-    fetch_wake_partition(p);
+    if (!PLANTED(FORGET_TO_WAKE))
+        fetch_wake_partition(p);
 }
 
 static void log_failed(void *ctx, enum err err, int64_t from_offset)
@@ -133,6 +135,8 @@ void partition_shut(struct partition *p, bool delete_files)
     p->refusing = true;
     while ((part = LIST_FIRST(&p->produce_waiters, struct produce_part, link))) {
         list_remove(&part->link);
+        if (PLANTED(SHUT_FORGETS_WAITERS))
+            continue;
         produce_part_done(part, err);
     }
     if (delete_files)

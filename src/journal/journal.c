@@ -24,6 +24,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/planted.h"
 #include "base/limits.h"
 
 /* A test that includes this file may plant a mistake here and look whether it is found. */
@@ -313,9 +314,9 @@ static enum err write_log(struct journal *j, struct journal_log *log)
         return ERR_FAILED_DIR;
     if (log->_first->err)
         return log->_first->err; /* All were refused. */
-    err = write_data(j, log);
+    err = PLANTED(EARLY_INDEX) ? write_sides(j, log) : write_data(j, log);
     if (!err)
-        err = write_sides(j, log);
+        err = PLANTED(EARLY_INDEX) ? write_data(j, log) : write_sides(j, log);
     if (err == ERR_NO_SPACE) {
         log->refusing = true;
         /* Index entries stay: the owner cuts them with JOURNAL_TRUNCATE. */
@@ -334,7 +335,7 @@ static bool wants_sync(const struct journal_log *log)
 {
     for (const struct journal_op *op = log->_first; op && !op->err; op = op->_next) {
         if (op->sync)
-            return !JOURNAL_ACKS_EARLY;
+            return !JOURNAL_ACKS_EARLY && !PLANTED(ACK_BEFORE_SYNC);
     }
     return false;
 }
@@ -347,6 +348,8 @@ static enum err sync_log(struct journal *j, struct journal_log *log)
         return ERR_FAILED_DIR;
     err = io_file_sync(*log->_first->data.file);
     atomic_fetch_add_explicit(&j->syncs, 1, memory_order_relaxed);
+    if (PLANTED(TRUST_FAILED_SYNC))
+        err = ERR_NONE;
     if (err)
         journal_fail(j, err);
     return err;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/planted.h"
 
 #define uthash_malloc(size) xmalloc(size)
 #define HASH_FUNCTION HASH_FNV /* the default one falls through cases, which clang will not have */
@@ -188,7 +189,7 @@ enum err producers_check(const struct producers *ps, const struct producer_event
 
 static void add_batch(struct producer_state *s, const struct producer_event *e)
 {
-    if (s->batch_count == PRODUCER_BATCHES_KEPT) {
+    if (s->batch_count == (PLANTED(KEEP_ONE_BATCH) ? 1 : PRODUCER_BATCHES_KEPT)) {
         memmove(&s->batches[0], &s->batches[1], sizeof(s->batches) - sizeof(s->batches[0]));
         s->batch_count--;
     }

@@ -11,6 +11,7 @@
  * A scan does not judge what a bad batch means; it stops in front of it.
  */
 #include "base/alloc.h"
+#include "base/planted.h"
 #include "base/assert.h"
 #include "base/limits.h"
 #include "log/log_int.h"
@@ -336,7 +337,7 @@ static bool is_good(const struct scan *s, struct bytes batch, const struct batch
         return false;
     if (batch_last_offset(h) - s->segment->base_offset > INT32_MAX)
         return false;
-    return h->base_offset < s->verify_from || batch_crc_ok(batch);
+    return h->base_offset < s->verify_from || PLANTED(ACCEPT_TORN_TAIL) || batch_crc_ok(batch);
 }
 
 /* Takes the batch at the tail; *bad when there is none. */
@@ -355,7 +356,8 @@ static enum err scan_batch(struct scan *s, struct window *w, struct built *b, bo
     err = window_get(w, s->tail.size, BATCH_HEADER_BYTES, &p);
     if (err)
         return err;
-    if (batch_frame((struct bytes){.p = p, .n = BATCH_HEADER_BYTES}, &total) || total > left)
+    if (batch_frame((struct bytes){.p = p, .n = BATCH_HEADER_BYTES}, &total) || total > left ||
+        (PLANTED(CUT_ONE_TOO_MANY) && total == left))
         return ERR_NONE;
     err = window_get(w, s->tail.size, (size_t)total, &p);
     if (err)

@@ -2,19 +2,26 @@
 /*
  * The whole broker in the simulated world.
  *
- *   sim/broker                 fixed seeds, the short part (SEEDS=n: so many)
- *   SEED=n sim/broker          one seed, with its trace if it fails
+ *   sim/broker             fixed seeds, the short part (SEEDS=n: so many)
+ *   SEED=n sim/broker      one seed
  *
- * Each seed runs in a child. A violation prints the seed, the last events, and what is wrong.
+ * Each seed runs in a child. A violation prints the story of the seed, its last events, and in
+ * words what is wrong.
+ *
+ * In the build with planted mistakes it looks for each of them instead, and prints a table of how
+ * much it took to find it; FAULT=n SEED=m shows one of them.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
+#include "planted.h"
 #include "run.h"
 
-#define SEEDS_SHORT 40
+#define SEEDS_SHORT 100
+#define SEEDS_PLANTED 400
 #define TRACE_LINES 40
 
 /* Only where the address sanitizer is linked in. */
@@ -27,6 +34,7 @@ struct outcome {
 
 struct order_of_run {
     uint64_t seed;
+    int fault; /* planted */
     bool prints_trace;
 };
 
@@ -50,6 +58,7 @@ static int run_one(void *arg, void *result)
     struct run *run = xcalloc(1, sizeof(*run));
     struct outcome *out = result;
 
+    planted_choose(o->fault);
     run->seed = o->seed;
     run->tells = o->prints_trace;
     run_seed(run, &options);
@@ -65,9 +74,9 @@ static int run_one(void *arg, void *result)
     return 0;
 }
 
-static bool try_seed(uint64_t seed, bool prints_trace, struct outcome *out)
+static bool try_seed(const struct order_of_run *order, struct outcome *out)
 {
-    struct order_of_run o = {.seed = seed, .prints_trace = prints_trace};
+    struct order_of_run o = *order;
     int status;
 
     memset(out, 0, sizeof(*out));
@@ -106,14 +115,14 @@ static void print_counts(const struct counts *c, uint64_t seeds)
            (long long)c->lost);
 }
 
-static int fail(uint64_t seed, const struct outcome *found)
+/* Per seed, on average; a world in which nothing happens proves nothing. */
+static bool has_shown_enough(const struct counts *c, int64_t seeds)
 {
-    struct outcome again;
-
-    printf("seed %llu: %s\n", (unsigned long long)seed, found->violation);
-    try_seed(seed, true, &again);
-    printf("seed %llu: %s\n", (unsigned long long)seed, again.violation);
-    return 1;
+    return c->events > 10000 * seeds && c->acks > 200 * seeds && c->records_read > 2000 * seeds &&
+           c->duplicates > seeds && c->refused > 3 * seeds && c->starts > 4 * seeds &&
+           c->crashes > seeds && c->power_cuts > seeds && c->clean_stops > 2 * seeds &&
+           c->topics_made > 3 * seeds && c->topics_deleted > seeds && c->retained > 50 * seeds &&
+           c->cut_bytes > 0 && c->lost > 10 * seeds && c->woken > 50 * seeds;
 }
 
 static uint64_t number_of(const char *name, uint64_t otherwise)
@@ -123,19 +132,87 @@ static uint64_t number_of(const char *name, uint64_t otherwise)
     return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-int main(void)
+/* ---- seeds ------------------------------------------------------------------------------ */
+
+static int fail(const struct order_of_run *order, const struct outcome *found)
+{
+    struct order_of_run o = *order;
+    struct outcome again;
+
+    printf("seed %llu: %s\n", (unsigned long long)o.seed, found->violation);
+    o.prints_trace = true;
+    try_seed(&o, &again);
+    printf("seed %llu: %s\n", (unsigned long long)o.seed, again.violation);
+    return 1;
+}
+
+static int run_seeds(void)
 {
     uint64_t first = number_of("SEED", 1);
     uint64_t count = getenv("SEED") ? 1 : number_of("SEEDS", SEEDS_SHORT);
+    struct order_of_run o = {.fault = (int)number_of("FAULT", 0)};
     struct counts sum = {0};
     struct outcome out;
 
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        if (!try_seed(seed, false, &out))
-            return fail(seed, &out);
+    for (o.seed = first; o.seed < first + count; o.seed++) {
+        if (!try_seed(&o, &out))
+            return fail(&o, &out);
         add(&sum, &out.counts);
     }
     print_counts(&sum, count);
+    if (count >= SEEDS_SHORT && !has_shown_enough(&sum, (int64_t)count)) {
+        printf("the seeds have not exercised what they should: this shows nothing\n");
+        return 1;
+    }
     printf("%llu passed, 0 failed\n", (unsigned long long)count);
     return 0;
+}
+
+/* ---- planted mistakes ------------------------------------------------------------------- */
+
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static bool find_fault(int fault)
+{
+    struct order_of_run o = {.fault = fault};
+    double before = seconds();
+    int64_t events = 0;
+    struct outcome out;
+
+    for (o.seed = 1; o.seed <= SEEDS_PLANTED; o.seed++) {
+        bool ok = try_seed(&o, &out);
+
+        events += out.counts.events;
+        if (ok)
+            continue;
+        printf("%-66s %5llu %9lld %7.1f  %s\n", planted_text(fault), (unsigned long long)o.seed,
+               (long long)events, seconds() - before, out.violation);
+        return true;
+    }
+    printf("%-66s   not found in %d seeds, %lld events\n", planted_text(fault), SEEDS_PLANTED,
+           (long long)events);
+    return false;
+}
+
+static int find_faults(void)
+{
+    int found = 0;
+
+    printf("%-66s %5s %9s %7s\n", "planted mistake", "seed", "events", "seconds");
+    for (int fault = 1; fault <= planted_count(); fault++)
+        found += find_fault(fault);
+    printf("%d passed, %d failed\n", found, planted_count() - found);
+    return found == planted_count() ? 0 : 1;
+}
+
+int main(void)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    return planted_count() > 0 && !getenv("SEED") && !getenv("SEEDS") ? find_faults() : run_seeds();
 }

@@ -63,6 +63,7 @@ void peer_close(struct peer *p)
 static void complete(struct peer *p, struct call *c, struct bytes frame)
 {
     void *response = xcalloc(1, schema_size(c->api->response));
+    struct arena arena; /* not the call's: that may go in done */
     int32_t correlation_id;
     size_t body_at;
     size_t used;
@@ -72,16 +73,16 @@ static void complete(struct peer *p, struct call *c, struct bytes frame)
     if (!err && correlation_id != c->correlation_id)
         violate(p->run, "answer %d came where %d was due (%s)", correlation_id, c->correlation_id,
                 c->api->name);
-    arena_init(&c->arena, 0);
+    arena_init(&arena, 0);
     frame.p += body_at;
     frame.n -= (int32_t)body_at;
     if (!err)
-        err = wire_decode(c->api->response, c->version, frame, &c->arena, response, &used);
+        err = wire_decode(c->api->response, c->version, frame, &arena, response, &used);
     if (err || used != (size_t)frame.n)
         violate(p->run, "an answer to %s version %d cannot be decoded", c->api->name, c->version);
     else
         c->done(c, ERR_NONE, response);
-    arena_fini(&c->arena);
+    arena_fini(&arena);
     free(response);
 }
 

@@ -27,7 +27,6 @@ struct call {
     bool has_no_answer; /* acks=0: done when it has been handed to the network */
     int64_t sent_ns;
     int64_t due_ns; /* an answer is wanted by then */
-    struct arena arena;
     /* err: the connection ended (whether the broker has seen the request is not known), and
      * response is NULL. The response dies when this returns. */
     void (*done)(struct call *c, enum err err, void *response);

@@ -41,6 +41,7 @@ struct item {
     int32_t number;
     int16_t version; /* of the request: its codec is fit for it */
     struct buf bytes;
+    int tries;
     bool is_bad;
 };
 
@@ -197,7 +198,7 @@ static void answered(struct produce_call *pc, struct item *item,
         p->resets = true;
         give_up(p, item);
     } else {
-        p->run->counts.duplicates += lane->resends;
+        p->run->counts.duplicates += item->tries > 1;
         history_acked(p->run, item->number, r->base_offset);
         lane->acked++;
         item_free(item);
@@ -308,6 +309,7 @@ static void send_items(struct producer *p, struct item **items, int count, int16
         parts[i].records.b = buf_bytes(&items[i]->bytes, 0);
         pc->items[i] = items[i];
         items[i]->lane->in_flight++;
+        items[i]->tries++;
     }
     request.acks = p->acks;
     request.timeout_ms = TIMEOUT_MS;

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The mistake of this run, in a build that has any (base/planted.h). Set in the child that runs a
+ * seed, before its world begins.
+ */
+#include "base/planted.h"
+
+#include "planted.h"
+
+#ifdef PLANT_CHOSEN
+
+enum planted planted_fault;
+
+static const char *const texts[] = {"nothing",
+#define X(name, text) text,
+                                    PLANTED_FAULTS(X)
+#undef X
+};
+
+int planted_count(void)
+{
+    return PLANTED_COUNT - 1;
+}
+
+const char *planted_text(int fault)
+{
+    return texts[fault];
+}
+
+void planted_choose(int fault)
+{
+    planted_fault = (enum planted)fault;
+}
+
+#else
+
+int planted_count(void)
+{
+    return 0;
+}
+
+const char *planted_text(int fault)
+{
+    (void)fault;
+    return "nothing";
+}
+
+void planted_choose(int fault)
+{
+    (void)fault;
+}
+
+#endif
