@@ -246,7 +246,10 @@ enum err broker_open(const struct broker_args *args, struct broker **out, char *
     b->args = *args;
     b->start_ns = io_mono_ns(b->io);
     b->budget.limit = config_i64(args->config, CONFIG_QUEUED_MAX_REQUEST_BYTES);
-    err = open_dirs(b, args->config, message);
+    err = args->import.p ? import_parse(args->import, args->import_file, &b->import, message)
+                         : ERR_NONE;
+    if (!err)
+        err = open_dirs(b, args->config, message);
     b->control = control_new(b, args->config);
     make_loops(b, args->config);
     if (!err)
@@ -288,6 +291,7 @@ void broker_close(struct broker *b)
         log_dir_found_free(&b->found[i]);
     }
     control_free(b->control);
+    import_fini(&b->import);
     free(b->shards);
     free(b->dirs);
     free(b->found);

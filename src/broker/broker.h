@@ -31,6 +31,10 @@ struct broker_args {
     struct io *io;
     struct config *config; /* validated; taken */
     const char *software;  /* name and version, for logs */
+    /* What another broker's tools said of its topics: directories that the keeper does not know are
+     * adopted with it. Null: none; borrowed until broker_open returns. */
+    struct str import;
+    const char *import_file; /* where it is from, for messages */
     /* On the control loop. */
     void (*ready)(void *ctx, const struct broker_ready *ready);
     /* Recovery goes on: bytes scanned so far, partitions loaded of all. At most once a second. */

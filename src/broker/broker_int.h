@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/uuid.h"
 #include "broker/broker.h"
+#include "broker/import_int.h"
 #include "io/io.h"
 #include "keeper/keeper.h"
 #include "log/log.h"
@@ -63,6 +64,7 @@ struct broker {
     struct log_dir **dirs;
     struct log_dir_found *found; /* by directory; released once loaded */
     int dir_count;
+    struct import import; /* configurations for topics that are adopted */
     struct listener listeners[LISTENERS_MAX];
     int listener_count;
     struct shard *shards;

@@ -487,6 +487,7 @@ struct control *control_new(struct broker *b, struct config *config)
     c->image = metadata_image_new();
     c->dir_partitions = xcalloc((size_t)b->dir_count, sizeof(*c->dir_partitions));
     c->producer_ids = producer_ids_new();
+    c->producer_id_least = PRODUCER_ID_FIRST;
     list_init(&c->tasks);
     list_init(&c->partitions);
     return c;

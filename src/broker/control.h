@@ -10,6 +10,13 @@
  * control loop unless it says otherwise.
  */
 
+/*
+ * Where ids of producers begin. Apache Kafka's KRaft keeps its counter in its own metadata and begins
+ * at 0: when a directory moves there and back, neither may give an id that the other one's producers
+ * still use, or a new producer's first batch would pass for a repetition of an old one.
+ */
+#define PRODUCER_ID_FIRST ((int64_t)1 << 40)
+
 /* An administrative change. They run one after the other, in order of arrival. */
 struct task {
     struct list link;
@@ -36,7 +43,7 @@ struct control {
     int closing;       /* partitions that have not closed */
     struct load *load; /* while the broker starts */
     struct producer_ids *producer_ids;
-    int64_t producer_id_least; /* above all that the logs knew at start */
+    int64_t producer_id_least; /* PRODUCER_ID_FIRST, and above all that the logs knew at start */
 };
 
 void control_enqueue(struct control *c, struct task *t,
@@ -110,6 +117,8 @@ void store_set_broker_configs(struct store_ops *ops, int32_t broker_id, bool exi
 void store_mark_deletion(struct store_ops *ops, struct str name);
 /* All nodes of a topic and the mark. */
 void store_remove_topic(struct store_ops *ops, const struct metadata_topic *topic);
+/* All nodes of a topic that has no mark. */
+void store_drop_topic(struct store_ops *ops, const struct metadata_topic *topic);
 /* Everything that a start needs to know. */
 struct store_contents {
     bool is_new;                    /* the tree was empty: it has been laid out now */
@@ -138,6 +147,14 @@ void store_commit(struct control *c, struct store_ops *ops,
 /* ---- load.c */
 void load_start(struct control *c, void (*done)(struct control *c));
 void load_free(struct load *l);
+
+/* ---- adopt.c */
+/* Adds to the delta what the directories hold and the keeper does not know, if it may be adopted, and
+ * the configurations that were imported. */
+void adopt_directories(struct control *c, const struct store_contents *contents,
+                       struct store_ops *ops, struct metadata_delta *delta);
+/* One line about all topics that are kept whole because their configuration is not known. */
+void adopt_say(const struct metadata_image *image);
 
 /* ---- topics.c */
 /* Makes a deletion that was interrupted complete. */

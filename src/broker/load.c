@@ -4,7 +4,7 @@
  *
  *   keeper -> topics;  directories -> logs (recovered by jobs, in parallel)
  *   a topic without a directory: its log is made (creation was interrupted, or the disk replaced)
- *   a directory without a topic: adopted if the keeper is new, else renamed to "-stray"
+ *   a directory without a topic: adopted (adopt.c), or else renamed to "-stray"
  *   a topic that is marked: its deletion is carried out, once everything serves
  *
  * After an unclean stop a partition that is not flushed on every acknowledgement may have lost
@@ -182,8 +182,9 @@ static void raise_epoch(struct load *l, struct load_item *item, struct store_ops
     bool was_clean = item->dir < 0 || c->broker->found[item->dir].clean;
     bool is_whole = was_clean || (config.flush_on_ack && item->report.bytes_cut == 0);
     bool is_ahead = item->loaded && item->report.latest_epoch > next.leader_epoch;
+    bool is_adopted = next.leader_epoch < 0;
 
-    if (is_whole && !is_ahead)
+    if (is_whole && !is_ahead && !is_adopted)
         return;
     if (is_ahead)
         next.leader_epoch = item->report.latest_epoch;
@@ -329,7 +330,9 @@ static void add_found(struct load *l)
             struct metadata_topic *topic = owner_of(c, &found->v[i]);
 
             if (!topic)
-                trace_warn("partition.stray", "dir=%s topic=%s partition=%d",
+                trace_warn("partition.stray",
+                           "dir=%s topic=%s partition=%d note=\"renamed; to take it over, give it "
+                           "its name back and start with --import\"",
                            log_dir_path(c->broker->dirs[d]), found->v[i].topic,
                            found->v[i].partition);
             new_item(l, topic, found->v[i].topic, found->v[i].partition, d);
@@ -401,85 +404,6 @@ static bool add_missing(struct load *l)
     return !twin;
 }
 
-/* ---- adoption --------------------------------------------------------------------------- */
-
-/* Without its configuration nobody may delete anything of it. */
-static struct metadata_topic *adopted_topic(struct control *c, const char *name, struct uuid id,
-                                            int32_t partitions)
-{
-    int32_t self = c->broker->node_id;
-    struct metadata_ids ids = {.ids = &self, .count = 1};
-    struct metadata_partition p = {.leader = self, .replicas = ids, .isr = ids};
-    struct metadata_topic *topic = metadata_topic_new(str_of(name), id, partitions);
-    struct config_overrides keep = {0};
-
-    config_overrides_put(&keep, STR_LIT("retention.ms"), STR_LIT("-1"));
-    config_overrides_put(&keep, STR_LIT("retention.bytes"), STR_LIT("-1"));
-    metadata_topic_set_configs(topic, &keep);
-    config_overrides_fini(&keep);
-    for (int32_t i = 0; i < partitions; i++)
-        metadata_topic_set_partition(topic, i, &p);
-    return topic;
-}
-
-static int32_t partitions_found(struct control *c, const char *name, struct uuid *id)
-{
-    int32_t n = 0;
-
-    *id = uuid_zero();
-    for (int d = 0; d < c->broker->dir_count; d++)
-        for (size_t i = 0; i < c->broker->found[d].n; i++) {
-            const struct log_partition_name *p = &c->broker->found[d].v[i];
-
-            if (strcmp(p->topic, name) != 0)
-                continue;
-            n = MAX(n, p->partition + 1);
-            if (uuid_is_zero(*id))
-                *id = p->topic_id;
-        }
-    return n;
-}
-
-static void adopt(struct load *l, const char *name, struct store_ops *ops,
-                  struct metadata_delta *delta)
-{
-    struct control *c = l->control;
-    struct metadata_topic *topic;
-    struct uuid id;
-    int32_t n = partitions_found(c, name, &id);
-
-    if (uuid_is_zero(id)) {
-        uint64_t r[2];
-
-        io_random(c->broker->io, r, sizeof(r));
-        id = uuid_from_random(r[0], r[1]);
-    }
-    topic = adopted_topic(c, name, id, n);
-    trace_warn("topic.adopted",
-               "topic=%s partitions=%d note=\"retention is off until its configuration is set\"",
-               name, n);
-    store_add_topic(ops, topic);
-    metadata_delta_put_topic(delta, topic);
-}
-
-static bool was_adopted(const struct metadata_delta *delta, const char *name)
-{
-    for (int32_t i = 0; i < delta->count; i++)
-        if (delta->changes[i].topic && str_eq_c(delta->changes[i].topic->name, name))
-            return true;
-    return false;
-}
-
-static void adopt_all(struct load *l, struct store_ops *ops, struct metadata_delta *delta)
-{
-    struct broker *b = l->control->broker;
-
-    for (int d = 0; d < b->dir_count; d++)
-        for (size_t i = 0; i < b->found[d].n; i++)
-            if (!was_adopted(delta, b->found[d].v[i].topic))
-                adopt(l, b->found[d].v[i].topic, ops, delta);
-}
-
 /* ---- the beginning ---------------------------------------------------------------------- */
 
 static struct metadata_broker *this_broker(const struct broker *b)
@@ -506,6 +430,7 @@ static void adopted_stored(struct control *c, void *ctx, enum err err)
         load_fail(l, err, "the metadata store could not be written");
         return;
     }
+    adopt_say(c->image);
     add_found(l);
     if (add_missing(l))
         submit_items(l);
@@ -545,8 +470,7 @@ static void store_loaded(struct control *c, void *ctx, enum err err,
     take_broker_configs(c, contents, &delta);
     for (int32_t i = 0; i < contents->topic_count; i++)
         metadata_delta_put_topic(&delta, metadata_topic_get(contents->topics[i]));
-    if (contents->is_new)
-        adopt_all(l, ops, &delta);
+    adopt_directories(c, contents, ops, &delta);
     control_set_image(c, &delta);
     store_commit(c, ops, adopted_stored, l);
 }

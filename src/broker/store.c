@@ -130,7 +130,7 @@ void store_mark_deletion(struct store_ops *ops, struct str name)
     add_op(ops, KEEPER_CREATE, znode_delete_topic_path(name), NULL);
 }
 
-void store_remove_topic(struct store_ops *ops, const struct metadata_topic *topic)
+void store_drop_topic(struct store_ops *ops, const struct metadata_topic *topic)
 {
     for (int32_t i = 0; i < topic->partition_count; i++) {
         add_op(ops, KEEPER_DELETE, znode_state_path(topic->name, i), NULL);
@@ -139,6 +139,11 @@ void store_remove_topic(struct store_ops *ops, const struct metadata_topic *topi
     add_op(ops, KEEPER_DELETE, znode_partitions_path(topic->name), NULL);
     add_op(ops, KEEPER_DELETE, znode_topic_path(topic->name), NULL);
     add_op(ops, KEEPER_DELETE, znode_config_path(ZNODE_ENTITY_TOPICS, topic->name), NULL);
+}
+
+void store_remove_topic(struct store_ops *ops, const struct metadata_topic *topic)
+{
+    store_drop_topic(ops, topic);
     add_op(ops, KEEPER_DELETE, znode_delete_topic_path(topic->name), NULL);
 }
 

@@ -14,15 +14,20 @@
 #include "cli/cli.h"
 
 #define CONFIG_FILE_BYTES_MAX (1024 * 1024)
+#define IMPORT_FILE_BYTES_MAX (256 * 1024 * 1024)
 
 static const char help[] =
-    "usage: strandline serve [--config FILE] [--set KEY=VALUE]... [--ephemeral] [--verbose]\n"
+    "usage: strandline serve [--config FILE] [--set KEY=VALUE]... [--import FILE] [--ephemeral]\n"
+    "                        [--verbose]\n"
     "\n"
     "Runs a broker. Without arguments it listens on localhost:9092 and keeps its data in\n"
     "./strandline-data.\n"
     "\n"
     "  --config FILE    settings from a file in the syntax of Kafka's server.properties\n"
     "  --set KEY=VALUE  one setting; overrides the file and the environment\n"
+    "  --import FILE    adopt topics that are found in the log directories and not known, with the\n"
+    "                   configurations that FILE lists: what configs describe --json, Kafka's\n"
+    "                   kafka-configs.sh --describe or kafka-topics.sh --describe printed\n"
     "  --ephemeral      keep everything in a temporary directory, deleted at exit\n"
     "  --verbose        log more (connections, requests that fail)\n"
     "\n"
@@ -34,6 +39,9 @@ struct serve {
     struct broker *broker;
     struct config *config;
     char *ephemeral_dir; /* NULL: the data stays */
+    char *import;        /* the text of a file; NULL: none */
+    const char *import_file;
+    size_t import_n;
     bool is_verbose;
     int status;
 };
@@ -126,6 +134,17 @@ static int load_setting(struct serve *s, const char *setting)
     return 1;
 }
 
+static int load_import(struct serve *s, const char *path)
+{
+    enum err err;
+
+    free(s->import);
+    s->import = NULL;
+    s->import_file = path;
+    err = io_file_read_all(s->io, path, IMPORT_FILE_BYTES_MAX, &s->import, &s->import_n);
+    return err ? cli_fail("serve", "cannot read %s: %s", path, err_text(err)) : 0;
+}
+
 static int make_ephemeral(struct serve *s)
 {
     const char *tmp = getenv("TMPDIR");
@@ -170,7 +189,8 @@ static int parse(struct serve *s, int argc, char **argv)
     static const struct option options[] = {
         {"config", required_argument, NULL, 'c'}, {"set", required_argument, NULL, 's'},
         {"ephemeral", no_argument, NULL, 'e'},    {"verbose", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},         {0},
+        {"import", required_argument, NULL, 'i'}, {"help", no_argument, NULL, 'h'},
+        {0},
     };
     const char **settings = xcalloc((size_t)argc, sizeof(*settings));
     bool ephemeral = false;
@@ -178,11 +198,13 @@ static int parse(struct serve *s, int argc, char **argv)
     int status = 0;
     int o;
 
-    while (!status && (o = getopt_long(argc, argv, "c:s:evh", options, NULL)) != -1) {
+    while (!status && (o = getopt_long(argc, argv, "c:s:i:evh", options, NULL)) != -1) {
         if (o == 'c')
             status = load_file(s, optarg);
         else if (o == 's')
             settings[count++] = optarg;
+        else if (o == 'i')
+            status = load_import(s, optarg);
         else if (o == 'e')
             ephemeral = true;
         else if (o == 'v')
@@ -237,6 +259,8 @@ static int run(struct serve *s)
         .io = s->io,
         .config = s->config,
         .software = "strandline " STRANDLINE_VERSION,
+        .import = s->import ? (struct str){.p = s->import, .n = (int32_t)s->import_n} : str_null(),
+        .import_file = s->import_file,
         .ready = ready,
         .progress = progress,
         .stopped = stopped,
@@ -281,6 +305,7 @@ int serve_run(int argc, char **argv)
     if (s.ephemeral_dir)
         remove_tree(s.io, s.ephemeral_dir);
     free(s.ephemeral_dir);
+    free(s.import);
     io_free(s.io);
     return status;
 }
