@@ -44,10 +44,13 @@ static enum err make_one(struct io *io, const char *path, bool is_last)
     char *parent = !slash ? xstrdup(".") : xstrndup(path, (size_t)MAX(slash - path, 1));
     enum err err = io_dir_make(io, path);
 
-    if (!err || (err == ERR_EXISTS && is_last))
+    if (!err || (err == ERR_EXISTS && is_last)) {
         err = io_dir_sync(io, parent);
-    if (err == ERR_EXISTS || (err == ERR_ACCESS && is_last))
-        err = ERR_NONE; /* Somebody else's directory around ours may be closed to us. */
+        if (err == ERR_ACCESS && is_last)
+            err = ERR_NONE; /* Somebody else's directory around ours may be closed to us. */
+    }
+    if (err == ERR_EXISTS)
+        err = ERR_NONE;
     free(parent);
     return err;
 }
@@ -77,7 +80,9 @@ static enum err take_lock(struct opening *o)
     free(path);
     if (err == ERR_LOCKED)
         return say(o, err, LOCK_NAME, "another broker uses this directory: stop it first");
-    return say(o, err, LOCK_NAME, "cannot lock the directory");
+    return say(
+        o, err, LOCK_NAME,
+        "cannot write it: let this user write here, or choose another directory in 'log.dirs'");
 }
 
 static enum err read_meta(struct opening *o, struct meta_properties *m)
@@ -348,7 +353,8 @@ static void dir_free(struct log_dir *dir)
 
 static enum err open_steps(struct opening *o)
 {
-    enum err err = say(o, make_path(o->dir->io, o->dir->path), "", "cannot make the directory");
+    enum err err = say(o, make_path(o->dir->io, o->dir->path), "",
+                       "cannot make it: make it for this user, or choose another in 'log.dirs'");
 
     if (!err)
         err = look_whether_new(o);
