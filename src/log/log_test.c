@@ -35,6 +35,7 @@ struct fixture {
     struct io_job job;
     struct log_snapshot *snapshot;
     int64_t answer[3];
+    bool with_loop; /* a second one reads */
 };
 
 static int setup(void **state)
@@ -141,6 +142,8 @@ static void load(struct fixture *f)
         assert_int_equal(log_load(&args, &f->loaded, &f->report), ERR_NONE);
 }
 
+static void begin_reader(struct io *io);
+
 static void live(struct fixture *f, void (*step)(struct fixture *f))
 {
     struct log_dir_identity identity = {
@@ -161,6 +164,8 @@ static void live(struct fixture *f, void (*step)(struct fixture *f))
                      ERR_NONE);
     load(f);
     f->loop = io_loop_new(f->io, "control", begin, f);
+    if (f->with_loop)
+        begin_reader(f->io);
     io_run(f->io);
     log_dir_close(f->dir);
     io_free(f->io);
@@ -834,6 +839,93 @@ static void what_another_broker_compacted_is_kept_across_holes(void **state)
     free(command);
 }
 
+/* ---- A reader on another loop ------------------------------------------------------------- */
+
+struct reader {
+    struct io_msg msg;
+    struct fixture *f;
+    struct io_loop *loop;
+    _Atomic(struct log_view *) view;
+    atomic_bool stop;
+    int64_t reads;
+};
+
+static struct reader reader;
+
+static void read_once(struct reader *r, struct log_view *view)
+{
+    struct log_bounds b;
+    struct log_range range;
+    enum err err;
+
+    log_view_bounds(view, &b);
+    assert_true(b.log_start <= b.last_stable && b.last_stable <= b.high_watermark);
+    assert_true(b.high_watermark <= b.ack && b.ack <= b.end);
+    err = log_view_read(view, b.high_watermark / 2, b.high_watermark, 500, true, LOG_CACHED,
+                        &range);
+    if (err)
+        assert_int_equal(err, ERR_OFFSET_OUT_OF_RANGE); /* Retention was faster. */
+    if (!err && range.file) {
+        io_file_unref(range.file);
+        r->reads++;
+    }
+}
+
+static void reader_turn(struct io_msg *msg)
+{
+    struct reader *r = CONTAINER_OF(msg, struct reader, msg);
+    struct log_view *view = atomic_load(&r->view);
+
+    if (atomic_load(&r->stop))
+        return;
+    if (view)
+        read_once(r, view);
+    io_post(r->loop, &r->msg);
+}
+
+static void reader_start(void *ctx)
+{
+    struct reader *r = ctx;
+
+    r->msg.fn = reader_turn;
+    io_post(r->loop, &r->msg);
+}
+
+static void begin_reader(struct io *io)
+{
+    reader.loop = io_loop_new(io, "reader", reader_start, &reader);
+}
+
+/* Appends in rounds, with retention between them. */
+static void write_beside(struct fixture *f)
+{
+    if (f->stage == 0)
+        atomic_store(&reader.view, log_view(f->log));
+    else if (!all_acked(f))
+        return;
+    if (f->stage == 20) {
+        atomic_store(&reader.stop, true);
+        close_log(f);
+        return;
+    }
+    f->stage++;
+    f->config.retention_bytes = 20000;
+    log_set_config(f->log, &f->config);
+    (void)log_apply_retention(f->log, T0, 2);
+    append_many(f, 40);
+}
+
+static void another_loop_reads_while_the_owner_writes(void **state)
+{
+    struct fixture *f = *state;
+
+    memset(&reader, 0, sizeof(reader));
+    reader.f = f;
+    f->with_loop = true;
+    live(f, write_beside);
+    assert_true(reader.reads > 0);
+}
+
 static void too_large(struct fixture *f)
 {
     struct io_buf *buf = make(f, (struct wanted_batch){.count = 60, .timestamp = T0});
@@ -867,6 +959,7 @@ int main(void)
         TEST(damage_below_the_recovery_point_is_reported_and_kept),
         TEST(a_torn_tail_is_cut_and_kept_aside),
         TEST(what_another_broker_compacted_is_kept_across_holes),
+        TEST(another_loop_reads_while_the_owner_writes),
         TEST(a_batch_larger_than_a_segment_is_refused),
     };
 
