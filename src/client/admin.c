@@ -154,7 +154,7 @@ static void *begin(struct client *c, struct admin_op *op, const struct schema *s
 static void submit(struct admin_op *op, enum api_key key, int32_t target, bool may_repeat)
 {
     op->_call.done = answered;
-    op->_call.api_key = key;
+    op->_call.api_key = (int16_t)key;
     op->_call.target = target;
     op->_may_repeat = may_repeat;
     op->_alarm.ring = attempt;

@@ -2,12 +2,13 @@
 #ifndef SL_CLIENT_CLIENT_INT_H
 #define SL_CLIENT_CLIENT_INT_H
 
+#include "base/alloc.h"
 #include "client/client.h"
 #include "io/io.h"
 #include "wire/codec.h"
 
-#include "base/alloc.h"
 #define uthash_malloc(size) xmalloc(size)
+#define HASH_FUNCTION HASH_FNV /* the default one falls through cases, which clang will not have */
 #include <uthash.h>
 
 #define NS_PER_MS 1000000
