@@ -21,14 +21,23 @@
 /* A decoded message may cost this many bytes of arena for each byte on the wire. */
 #define DECODE_AMPLIFICATION_MAX 24
 
-/* Connections: requests in flight before reading stops. */
+/* Connections: requests in flight before reading stops. Enough bytes that the next commit gathers
+ * while one is synced, also from a single producer with batches of a megabyte. */
 #define CONN_REQUESTS_MAX 16
-#define CONN_REQUEST_BYTES_MAX (1024 * 1024)
+#define CONN_REQUEST_BYTES_MAX (8 * 1024 * 1024)
 
 /* Log. */
 #define PRODUCER_BATCHES_KEPT 5
 #define JOURNAL_COMMIT_BYTES_MAX (8 * 1024 * 1024)
 #define FETCH_SLICE_BYTES_MAX (256 * 1024)
+
+/* Groups: what members may make the coordinator keep. Kafka's bounds are frames and records. */
+#define GROUP_PROTOCOLS_MAX 100                     /* that one member offers */
+#define GROUP_MEMBER_BYTES_MAX (1024 * 1024)        /* of a member's protocols */
+#define GROUP_BYTES_MAX (64 * 1024 * 1024)          /* of all members' of a group */
+#define GROUP_PENDING_MAX 10000                     /* ids given out and not yet used */
+#define GROUP_INSTANCE_ID_BYTES_MAX 1024
+#define GROUP_NEW_MEMBER_JOIN_MS (5 * 60 * 1000)    /* a new member's first Join, parked */
 
 /* Decompression: a client batch may expand to this many bytes at the most. */
 #define DECOMPRESSED_BYTES_MAX (512 * 1024 * 1024)
