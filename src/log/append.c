@@ -467,7 +467,8 @@ static void cut_finish(struct log_op *op)
     free(c);
 }
 
-/* An epoch that began among what was taken back begins at the end now. */
+/* An epoch that began among what was taken back begins at the end now. The file is written before
+ * the next batch and not at once: it may be the file that finds no room. */
 static void take_back_epochs(struct log *log, int64_t end)
 {
     int32_t latest = epochs_latest(&log->epochs);
@@ -475,7 +476,7 @@ static void take_back_epochs(struct log *log, int64_t end)
     if (!epochs_truncate_end(&log->epochs, end))
         return;
     epochs_assign(&log->epochs, latest, end);
-    log_submit_epochs(log);
+    log->epochs_dirty = true;
 }
 
 void log_take_back(struct log *log)

@@ -17,14 +17,16 @@
 static void left(struct save *s)
 {
     struct log *log = s->card->log;
-    void (*done)(void *ctx, enum err err) = log->request_done;
-    void *ctx = log->request_ctx;
-    enum err err = log->request_err ? log->request_err : s->err;
+    struct log_request *r = log->requests;
+    enum err err = r->err ? r->err : s->err;
 
+    assert(!r->next);
+    log->requests = NULL;
     log->saves--;
     save_free(s);
     log_free(log);
-    done(ctx, err);
+    r->done(r->ctx, err);
+    free(r);
 }
 
 static void leave(struct log *log, enum save_kind kind, int64_t offset, enum err err)
@@ -33,7 +35,7 @@ static void leave(struct log *log, enum save_kind kind, int64_t offset, enum err
 
     log->record.bounds.is_gone = true;
     log_publish(log);
-    log->request_err = err;
+    log->requests->err = err;
     s->offset = offset;
     dir_submit(log->dir, s);
 }
@@ -132,7 +134,7 @@ void log_close(struct log *log, void (*done)(void *ctx, enum err err), void *ctx
 {
     if (log->state != LOG_STATE_FAILED)
         log->state = LOG_STATE_ENDING;
-    log_when_idle(log, start_close, done, ctx);
+    log_request(log, start_close, done, ctx, -1);
 }
 
 /* ---- Delete ----------------------------------------------------------------------------- */
@@ -192,5 +194,5 @@ void log_delete(struct log *log, void (*done)(void *ctx, enum err err), void *ct
         log->state = LOG_STATE_ENDING;
     log->record.bounds.is_gone = true;
     log_publish(log);
-    log_when_idle(log, start_delete, done, ctx);
+    log_request(log, start_delete, done, ctx, -1);
 }

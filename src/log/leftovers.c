@@ -9,6 +9,7 @@
  *   range
  *              of offsets is removed, then it is renamed
  *   .index, .timeindex, .txnindex without a .log: removed
+ *   .tmp       a file that was about to replace another: removed
  *
  * Every step may be repeated after another crash. Our own `.cut` files are left alone.
  */
@@ -168,7 +169,7 @@ static enum err remove_orphans(struct io *io, const char *dir)
     enum err err = io_dir_list(io, dir, &names);
 
     for (size_t i = 0; !err && i < names.n; i++) {
-        if (is_orphan(&names, i))
+        if (is_orphan(&names, i) || name_ends_with(names.v[i], ".tmp"))
             err = unlink_in(io, dir, names.v[i]);
     }
     io_names_free(&names);

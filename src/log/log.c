@@ -279,14 +279,63 @@ void log_free(struct log *log)
     free(log);
 }
 
+/* ---- Requests --------------------------------------------------------------------------- */
+
 void log_run_idle(struct log *log)
 {
-    void (*fn)(struct log *log) = log->when_idle;
-
-    if (!fn || log->inflight > 0 || log->saves > 0 || log->is_taking_back)
+    if (!log->requests || log->is_running || log->inflight > 0 || log->saves > 0 ||
+        log->is_taking_back)
         return;
-    log->when_idle = NULL;
-    fn(log);
+    log->is_running = true;
+    log->requests->start(log);
+}
+
+void log_finish_request(struct log *log, enum err err)
+{
+    struct log_request *r = log->requests;
+
+    assert(log->is_running);
+    log->requests = r->next;
+    log->is_running = false;
+    r->done(r->ctx, err);
+    free(r);
+    log_run_idle(log);
+}
+
+/* Perhaps nothing is in flight and nobody would call: a message of our own does. */
+struct kick {
+    struct io_msg msg;
+    struct log *log;
+};
+
+static void kicked(struct io_msg *msg)
+{
+    struct kick *k = CONTAINER_OF(msg, struct kick, msg);
+    struct log *log = k->log;
+
+    free(k);
+    log->inflight--;
+    log_run_idle(log);
+}
+
+void log_request(struct log *log, void (*start)(struct log *log),
+                 void (*done)(void *ctx, enum err err), void *ctx, int64_t offset)
+{
+    struct log_request *r = xcalloc(1, sizeof(*r));
+    struct kick *k = xcalloc(1, sizeof(*k));
+    struct log_request **at = &log->requests;
+
+    r->start = start;
+    r->done = done;
+    r->ctx = ctx;
+    r->offset = offset;
+    while (*at)
+        at = &(*at)->next;
+    *at = r;
+    log->inflight++; /* Nothing happens inside this call, and the log is there until the message. */
+    k->msg.fn = kicked;
+    k->log = log;
+    io_post(log->loop, &k->msg);
 }
 
 /* ---- Plain questions -------------------------------------------------------------------- */

@@ -90,6 +90,15 @@ struct unsaved_segment {
     struct buf kafka_snapshot; /* as of next_base */
 };
 
+struct log_request {
+    void (*start)(struct log *log); /* when nothing is in flight */
+    void (*done)(void *ctx, enum err err);
+    void *ctx;
+    int64_t offset; /* log_truncate's */
+    enum err err;
+    struct log_request *next;
+};
+
 struct log {
     struct io *io;
     struct io_loop *loop;
@@ -130,12 +139,9 @@ struct log {
     int saves;      /* requests to the checkpoint lane that are not answered */
     struct log_card *card; /* the directory's record of this log; owned */
 
-    /* A request that waits until nothing is in flight. */
-    void (*when_idle)(struct log *log);
-    void (*request_done)(void *ctx, enum err err);
-    void *request_ctx;
-    int64_t request_offset;
-    enum err request_err;
+    /* Requests that want the files for themselves, one after the other. */
+    struct log_request *requests; /* the first one may be running */
+    bool is_running;
 };
 
 struct save;
@@ -157,11 +163,13 @@ must_use enum err producer_event_of(struct bytes batch, const struct batch_heade
 void log_submit(struct log *log, struct log_op *op);
 /* Publishes the record. */
 void log_publish(struct log *log);
-/* Runs the request that waits for idleness, if the log is idle; the log may be gone afterwards. */
+/* Adds a request; its start runs later, when the log is idle and earlier ones are done. */
+void log_request(struct log *log, void (*start)(struct log *log),
+                 void (*done)(void *ctx, enum err err), void *ctx, int64_t offset);
+/* Starts the first request if the log is idle. */
 void log_run_idle(struct log *log);
-/* Makes the one request that wants the files for itself; fn runs later, when the log is idle. */
-void log_when_idle(struct log *log, void (*fn)(struct log *log),
-                   void (*done)(void *ctx, enum err err), void *ctx);
+/* Ends the running request and tells its maker. */
+void log_finish_request(struct log *log, enum err err);
 /* The first error of the directory: nothing is accepted any more. */
 void log_fail(struct log *log, enum err err);
 /* Frees everything; nothing may be in flight. */

@@ -722,6 +722,40 @@ static void a_truncated_log_goes_on_from_there(void **state)
     live(*state, truncate_it);
 }
 
+static void note_truncated(void *ctx, enum err err)
+{
+    struct fixture *f = ctx;
+
+    assert_int_equal(err, ERR_NONE);
+    f->answer[0] = log_end_offset(f->log);
+}
+
+static void truncate_and_close(struct fixture *f)
+{
+    if (f->stage++ > 0)
+        return;
+    append_many(f, 30);
+    log_truncate(f->log, 20, note_truncated, f);
+    close_log(f);
+}
+
+static void is_truncated(struct fixture *f)
+{
+    assert_true(f->found.clean);
+    assert_int_equal(log_end_offset(f->log), f->answer[0]);
+    close_log(f);
+}
+
+static void a_close_waits_for_a_truncation(void **state)
+{
+    struct fixture *f = *state;
+
+    live(f, truncate_and_close);
+    assert_int_equal(f->err, ERR_NONE);
+    assert_in_range(f->answer[0], 18, 20);
+    live(f, is_truncated);
+}
+
 static void delete_it(struct fixture *f)
 {
     if (f->stage++ == 0) {
@@ -955,6 +989,7 @@ int main(void)
         TEST(timestamps_lead_to_records),
         TEST(old_segments_go_by_size_and_time),
         TEST(a_truncated_log_goes_on_from_there),
+        TEST(a_close_waits_for_a_truncation),
         TEST(a_deleted_log_is_gone),
         TEST(damage_below_the_recovery_point_is_reported_and_kept),
         TEST(a_torn_tail_is_cut_and_kept_aside),

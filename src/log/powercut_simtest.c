@@ -593,7 +593,7 @@ static int run_case(void *arg, void *out)
     }
     run->has_faults = sim_choose(run->world, SIM_USER, 3) == 0;
     run->is_unsynced = sim_choose(run->world, SIM_USER, 4) == 0;
-    options->eio_sync_ppm = run->has_faults ? 5000 : 0;
+    options->eio_sync_ppm = run->has_faults ? 20000 : 0;
     for (int i = 0; i < LIVES && !run->violation[0]; i++)
         live(run, false);
     run->has_faults = false;

@@ -111,6 +111,23 @@ static enum err list_segments(struct loading *g)
     return ERR_NONE;
 }
 
+static enum err write_topic_id(struct log_loaded *l)
+{
+    char *path;
+    struct buf text;
+    enum err err;
+
+    if (uuid_is_zero(l->topic_id))
+        return ERR_NONE;
+    path = xasprintf("%s/partition.metadata", l->path);
+    buf_init(&text);
+    partition_metadata_format(l->topic_id, &text);
+    err = io_file_replace(l->io, path, buf_bytes(&text, 0));
+    buf_fini(&text);
+    free(path);
+    return err;
+}
+
 static enum err read_topic_id(struct log_loaded *l)
 {
     char *path = xasprintf("%s/partition.metadata", l->path);
@@ -120,8 +137,10 @@ static enum err read_topic_id(struct log_loaded *l)
     enum err err = io_file_read_all(l->io, path, 4096, &text, &n);
 
     free(path);
+    if (err == ERR_NOT_FOUND)
+        return write_topic_id(l); /* Its making was interrupted. */
     if (err)
-        return err == ERR_NOT_FOUND ? ERR_NONE : err;
+        return err;
     err = partition_metadata_parse((struct str){.p = text, .n = (int32_t)n}, &found);
     free(text);
     if (err)
@@ -584,23 +603,6 @@ enum err log_load(const struct log_load_args *args, struct log_loaded **out,
 }
 
 /* ---- Making ----------------------------------------------------------------------------- */
-
-static enum err write_topic_id(struct log_loaded *l)
-{
-    char *path;
-    struct buf text;
-    enum err err;
-
-    if (uuid_is_zero(l->topic_id))
-        return ERR_NONE;
-    path = xasprintf("%s/partition.metadata", l->path);
-    buf_init(&text);
-    partition_metadata_format(l->topic_id, &text);
-    err = io_file_replace(l->io, path, buf_bytes(&text, 0));
-    buf_fini(&text);
-    free(path);
-    return err;
-}
 
 enum err log_create(const struct log_load_args *args, struct log_loaded **out)
 {

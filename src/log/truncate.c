@@ -19,14 +19,11 @@ struct truncate_op {
     struct reload reload;
 };
 
-static void finish_request(struct log *log, enum err err)
+static void finish(struct log *log, enum err err)
 {
-    void (*done)(void *ctx, enum err err) = log->request_done;
-
     if (log->state == LOG_STATE_TRUNCATING)
         log->state = LOG_STATE_OPEN;
-    log->request_done = NULL;
-    done(log->request_ctx, err);
+    log_finish_request(log, err);
 }
 
 static enum err truncate_apply(struct journal_op *j, struct io *io)
@@ -87,7 +84,7 @@ static void truncate_finish(struct log_op *op)
         log_fail(log, err);
     }
     free(t);
-    finish_request(log, err);
+    finish(log, err);
 }
 
 static void submit_truncation(struct log *log)
@@ -100,7 +97,7 @@ static void submit_truncation(struct log *log)
     t->op.journal.apply = truncate_apply;
     r->io = log->io;
     r->path = log->path;
-    r->offset = log->request_offset;
+    r->offset = log->requests->offset;
     r->segments = xmemdup(log->segments, log->segment_count * sizeof(*log->segments));
     r->segment_count = log->segment_count;
     for (size_t i = 0; i < r->segment_count; i++)
@@ -124,7 +121,7 @@ static void point_lowered(struct save *s)
     enum err err = s->err;
     log_save_answered(s);
     if (err)
-        finish_request(log, err);
+        finish(log, err);
 }
 
 /* The cut may fall below the offset, to the start of the batch that holds it, which is not known
@@ -133,9 +130,9 @@ static int64_t lower_point(const struct log *log)
 {
     size_t i = log->segment_count;
 
-    while (i > 0 && log->segments[i - 1].segment->base_offset > log->request_offset)
+    while (i > 0 && log->segments[i - 1].segment->base_offset > log->requests->offset)
         i--;
-    return i > 0 ? log->segments[i - 1].segment->base_offset : log->request_offset;
+    return i > 0 ? log->segments[i - 1].segment->base_offset : log->requests->offset;
 }
 
 static void start(struct log *log)
@@ -143,10 +140,10 @@ static void start(struct log *log)
     struct save *s;
 
     if (log->state == LOG_STATE_FAILED) {
-        finish_request(log, ERR_FAILED_DIR);
+        finish(log, ERR_FAILED_DIR);
         return;
     }
-    if (log->request_offset >= log->recovery_point) {
+    if (log->requests->offset >= log->recovery_point) {
         submit_truncation(log);
         return;
     }
@@ -155,43 +152,10 @@ static void start(struct log *log)
     dir_submit(log->dir, s);
 }
 
-/* Perhaps nothing is in flight and nobody will call: a message of our own does. */
-struct kick {
-    struct io_msg msg;
-    struct log *log;
-};
-
-static void kicked(struct io_msg *msg)
-{
-    struct kick *k = CONTAINER_OF(msg, struct kick, msg);
-    struct log *log = k->log;
-
-    free(k);
-    log->inflight--;
-    log_run_idle(log);
-}
-
-void log_when_idle(struct log *log, void (*fn)(struct log *log),
-                   void (*done)(void *ctx, enum err err), void *ctx)
-{
-    struct kick *k = xcalloc(1, sizeof(*k));
-
-    assert(!log->when_idle && !log->request_done);
-    log->when_idle = fn;
-    log->request_done = done;
-    log->request_ctx = ctx;
-    k->msg.fn = kicked;
-    k->log = log;
-    log->inflight++; /* Nothing happens inside this call, and the log is there until the message. */
-    io_post(log->loop, &k->msg);
-}
-
 void log_truncate(struct log *log, int64_t offset, void (*done)(void *ctx, enum err err),
                   void *ctx)
 {
-    assert(log->state == LOG_STATE_OPEN || log->state == LOG_STATE_FAILED);
     if (log->state == LOG_STATE_OPEN)
         log->state = LOG_STATE_TRUNCATING;
-    log->request_offset = offset;
-    log_when_idle(log, start, done, ctx);
+    log_request(log, start, done, ctx, offset);
 }
