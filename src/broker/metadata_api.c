@@ -76,9 +76,9 @@ static void fill_partitions(struct request *r, struct metadata_response_topic *t
     }
 }
 
-/* Operations that everybody may do while there are no ACLs: read to describe, without 2 "all". */
+/* Operations that there are on a resource, as bits; everybody may do all while there are no ACLs. */
 #define TOPIC_OPERATIONS 0x0df8
-#define CLUSTER_OPERATIONS 0x3fb8
+#define CLUSTER_OPERATIONS 0x1fa0
 
 static void fill_topic(struct request *r, struct metadata_response_topic *to,
                        const struct metadata_topic *topic)
