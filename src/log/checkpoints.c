@@ -6,7 +6,9 @@
  * cards and asks the owners of a few to save: those with the most unsaved bytes, and those that
  * have waited longest. So a directory with a thousand slow logs pays for a few at a time, and a
  * busy log is never more than about a second behind. Every fifth second high watermarks are
- * written, if any has changed.
+ * written, if any has changed. A look that finds nothing to do is the last one for ten seconds, so
+ * that an idle directory costs next to nothing; a log that becomes busy then is behind by as much,
+ * once.
  *
  * A round of the lane is: carry out every request, write the files that have changed once, then
  * answer. So an answer means durable, and a burst of requests costs one file.
@@ -16,6 +18,7 @@
 #include "log/dir_int.h"
 
 #define TICK_NS ((int64_t)1000 * 1000 * 1000)
+#define QUIET_TICK_NS (10 * TICK_NS)
 #define MARK_TICKS 5
 /* Logs that are asked to save per tick, by unsaved bytes and by turn. */
 #define SAVES_BY_BYTES 8
@@ -256,24 +259,36 @@ static struct log_card *longest_waiting(struct log_dir *dir)
     return NULL;
 }
 
-static void tick(struct log_dir *dir)
+/* Returns whether any log had to be asked. */
+static bool ask_some(struct log_dir *dir)
 {
-    journal_check_space(dir->journal);
-    if (++dir->ticks % MARK_TICKS == 0)
-        checkpoints_collect(dir);
-    if (journal_has_failed(dir->journal) || !journal_has_space(dir->journal))
-        return;
     for (int i = 0; i < SAVES_BY_BYTES + SAVES_BY_TURN; i++) {
         struct log_card *c = i < SAVES_BY_BYTES ? largest(dir) : longest_waiting(dir);
         if (!c)
-            return;
+            return i > 0;
         ask(dir, c);
     }
+    return true;
+}
+
+static void tick(struct log_dir *dir)
+{
+    journal_check_space(dir->journal);
+    if (journal_has_failed(dir->journal))
+        dir->is_quiet = true;
+    else if (!journal_has_space(dir->journal))
+        dir->is_quiet = false; /* Space may come back any second. */
+    else
+        dir->is_quiet = !ask_some(dir);
+    if (++dir->ticks % MARK_TICKS == 0 || dir->is_quiet)
+        checkpoints_collect(dir);
 }
 
 static void arm(struct log_dir *dir)
 {
-    io_timer_set(dir->loop, &dir->timer, io_loop_mono_ns(dir->loop) + TICK_NS);
+    int64_t wait = dir->is_quiet ? QUIET_TICK_NS : TICK_NS;
+
+    io_timer_set(dir->loop, &dir->timer, io_loop_mono_ns(dir->loop) + wait);
 }
 
 static void tick_answered(struct io_msg *msg)

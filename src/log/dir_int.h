@@ -36,9 +36,10 @@ struct log_dir {
     bool starts_dirty;
     struct list cards;
     int64_t ticks;
-    size_t open_count;   /* logs that are registered */
-    size_t loaded_count; /* found ones that have ever been */
-    bool is_unclean;     /* a log left without a clean close */
+    bool is_quiet;     /* the last tick found nothing to do; the loop reads it behind the answer */
+    size_t open_count; /* logs that are registered */
+    size_t loaded_count;  /* found ones that have ever been */
+    bool is_unclean;      /* a log left without a clean close */
     struct save *answers; /* of this round, until the files are written */
     /* The loop's that ticks. */
     struct io_loop *loop;
