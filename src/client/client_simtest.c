@@ -235,6 +235,21 @@ static void a_wrong_correlation_id_ends_the_connection_and_the_next_one_works(vo
     run(&t, start_distrust, wrong_id);
 }
 
+static enum fake_action wrong_size(struct fake *f, struct fake_request *rq)
+{
+    if (rq->header.api_key == API_DESCRIBE_CLUSTER && f->step++ == 0)
+        rq->wrong_size = true;
+    return FAKE_SERVE;
+}
+
+static void a_frame_of_4_gib_ends_the_connection_and_the_next_one_works(void **state)
+{
+    struct calls t = {0};
+
+    (void)state;
+    run(&t, start_distrust, wrong_size);
+}
+
 /* ---- Time. */
 
 static enum fake_action silent_once(struct fake *f, struct fake_request *rq)
@@ -511,6 +526,7 @@ int main(void)
         cmocka_unit_test(without_a_common_version_nothing_is_sent),
         cmocka_unit_test(calls_to_the_controller_go_there_and_are_answered_in_order),
         cmocka_unit_test(a_wrong_correlation_id_ends_the_connection_and_the_next_one_works),
+        cmocka_unit_test(a_frame_of_4_gib_ends_the_connection_and_the_next_one_works),
         cmocka_unit_test(a_call_that_is_not_answered_in_time_takes_its_connection_with_it),
         cmocka_unit_test(a_cancelled_call_is_never_told_and_its_answer_is_passed_over),
         cmocka_unit_test(a_bootstrap_server_that_refuses_is_passed_over),

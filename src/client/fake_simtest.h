@@ -45,7 +45,8 @@ struct fake_request {
     void *request;
     void *response; /* with its defaults */
     struct arena *arena;
-    bool wrong_correlation; /* to be set by the hook */
+    bool wrong_correlation; /* to be set by the hook, as the next */
+    bool wrong_size;
     int16_t encode_version; /* of the response; the hook may change it */
 };
 
@@ -102,7 +103,8 @@ struct fake {
     enum fake_action (*hook)(struct fake *f, struct fake_request *rq);
     void (*start)(struct fake *f);
     void *test;
-    int step; /* for tests */
+    int step; /* for tests, as the next */
+    int64_t wall_ms;
     char bootstrap[128];
 };
 
@@ -391,6 +393,8 @@ static inline void fake_answer(struct fake_conn *k, struct fake_request *rq)
     wire_encode(rq->header.api->response, rq->encode_version, rq->response, &out);
     wire_frame_end(&out);
     assert_int_equal(out.err, ERR_NONE);
+    if (rq->wrong_size)
+        put_u32(out.p, UINT32_MAX);
     buf_append(&k->out, out.p, out.n);
     wire_out_fini(&out);
     fake_send(k);

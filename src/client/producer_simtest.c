@@ -82,6 +82,7 @@ static void open_producer(struct fake *f)
 
     assert_int_equal(producer_open(f->client, &m->config, &m->producer), ERR_NONE);
     m->start_ns = io_mono_ns(f->io);
+    f->wall_ms = io_wall_ms(f->io);
 }
 
 static struct made made_default(void)
@@ -115,6 +116,7 @@ static void check_log(int32_t partition, int from, int count)
             assert_int_equal(str_to_i64((struct str){(const char *)r.value.p, r.value.n}, &value),
                              ERR_NONE);
             assert_int_equal(value, at);
+            assert_true(r.timestamp >= the_fake->wall_ms);
             at++;
         }
         assert_int_equal(err, ERR_EOF);
