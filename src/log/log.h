@@ -60,7 +60,8 @@ must_use enum err log_dir_open(struct io *io, const char *path,
 void log_dir_found_free(struct log_dir_found *found);
 /*
  * Writes all checkpoints and, if every log of the directory was closed cleanly (log_close), the
- * clean-stop marker; ends its lanes. Blocking, after io_run or in a job.
+ * clean-stop marker; ends its lanes. Blocking, after io_run; in a job only if log_dir_start was
+ * never called, because that loop may be using the directory.
  */
 void log_dir_close(struct log_dir *dir);
 const char *log_dir_path(const struct log_dir *dir);
@@ -158,7 +159,9 @@ struct log_append {
  * Assigns offsets, stamps the batch, checks the producer's sequence (45, 47, 48, 52), rolls if
  * needed and submits the write. ERR_NONE: wait until log_ack_offset() > last_offset. Other errors:
  * nothing has changed; ERR_RECORD_LIST_TOO_LARGE (larger than segment.bytes), ERR_NO_SPACE,
- * ERR_FAILED_DIR. For replication the batch keeps its own offsets (base_offset in, >= end).
+ * ERR_FAILED_DIR, ERR_KAFKA_STORAGE_ERROR (the log is damaged), ERR_AGAIN (it is being truncated),
+ * ERR_UNKNOWN_TOPIC_OR_PARTITION (it is being closed or deleted). For replication the batch keeps
+ * its own offsets and epoch; ERR_OFFSET_OUT_OF_RANGE when it begins below the end.
  */
 must_use enum err log_append(struct log *log, struct log_append *a);
 
