@@ -179,6 +179,9 @@ int log_apply_retention(struct log *log, int64_t now_ms, int segments_max)
         /* The active one too, but not before its successor is there: the next pass takes it. */
         log_roll(log, log->record.bounds.end, now_ms);
         n--;
+    } else if (n > 0 && n == log->acked_segments) {
+        /* Readers need one, and the file of the next one is not there yet. */
+        n--;
     }
     if (n > 0)
         retire(log, n);
