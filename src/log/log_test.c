@@ -458,6 +458,7 @@ static void an_unclean_stop_rebuilds_the_same_indexes(void **state)
 static void bounds(struct fixture *f)
 {
     struct log_view *v = log_view(f->log);
+    struct header_walk w;
     struct log_range r;
 
     if (f->stage++ == 0)
@@ -475,6 +476,9 @@ static void bounds(struct fixture *f)
     assert_null(r.file);
     assert_int_equal(log_view_read(v, 0, 1, 1 << 20, false, LOG_CACHED, &r), ERR_NONE);
     assert_int_equal(r.pos, 0);
+    header_walk_init(&w, r.file, 0, 1 << 20, LOG_CACHED);
+    assert_int_equal(header_walk_next(&w), ERR_NONE);
+    assert_int_equal(r.n, w.total); /* The batch at 1 is not below the bound. */
     assert_in_range(log_view_bytes_between(v, 0, 1), 1, 2 * r.n);
     io_file_unref(r.file);
     close_log(f);

@@ -522,7 +522,7 @@ static void live(struct world_run *run, bool is_last)
     struct life_ref ref = {.run = run};
     struct sim_world *w = run->world;
     uint32_t calls = 1 + sim_choose(w, SIM_USER, 1500);
-    bool is_power = sim_choose(w, SIM_USER, 4) > 0;
+    bool is_power = sim_choose(w, SIM_USER, 4) > (run->has_faults ? 2 : 0);
 
     run->has_loaded = false;
     ref.io = sim_process_start(run->host, NULL, life_main, run);
