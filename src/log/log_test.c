@@ -476,7 +476,7 @@ static void bounds(struct fixture *f)
     assert_null(r.file);
     assert_int_equal(log_view_read(v, 0, 1, 1 << 20, false, LOG_CACHED, &r), ERR_NONE);
     assert_int_equal(r.pos, 0);
-    header_walk_init(&w, r.file, 0, 1 << 20, LOG_CACHED);
+    header_walk_init(&w, r.file, 0, r.n, LOG_CACHED);
     assert_int_equal(header_walk_next(&w), ERR_NONE);
     assert_int_equal(r.n, w.total); /* The batch at 1 is not below the bound. */
     assert_in_range(log_view_bytes_between(v, 0, 1), 1, 2 * r.n);
