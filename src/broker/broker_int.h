@@ -36,6 +36,7 @@ struct conn;
 struct request;
 struct shard;
 struct fetch;
+struct coordinator;
 struct shard_update;
 
 /* ---- broker ----------------------------------------------------------------------------- */
@@ -122,6 +123,7 @@ struct shard {
     struct io_msg flush_msg;
     bool flush_posted;
     struct list starved; /* connections that wait for the budget */
+    struct list coordinators; /* struct coordinator: of the partitions of groups */
     struct delay starved_delay;
     int64_t relief_ns; /* not before this is it looked for who holds the memory */
     struct delay idle_delay;
@@ -333,6 +335,7 @@ struct partition {
     struct log *log;
     struct list produce_waiters; /* struct produce_part by link, ascending last offset */
     struct list fetch_waiters;   /* struct fetch_waiter by link */
+    struct coordinator *coordinator; /* of groups; NULL for any other topic */
     bool refusing;               /* deletion or stop is under way */
     void (*closed)(struct partition *p, enum err err); /* on the owner, when the log is gone */
     void *closed_ctx;

@@ -5,7 +5,7 @@
  * has advanced. A single replica is its whole in-sync set, so the high watermark follows the
  * acknowledgeable offset.
  */
-#include "broker/broker_int.h"
+#include "broker/coordinator.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +79,7 @@ static void log_advanced(void *ctx)
 
     log_set_high_watermark(p->log, log_ack_offset(p->log));
     answer_producers(p);
+    coordinator_advanced(p);
     if (!PLANTED(FORGET_TO_WAKE))
         fetch_wake_partition(p);
 }
@@ -97,6 +98,7 @@ static void log_failed(void *ctx, enum err err, int64_t from_offset)
         list_remove(&part->link);
         produce_part_done(part, ERR_KAFKA_STORAGE_ERROR);
     }
+    coordinator_failed(p, err, from_offset);
     fetch_wake_partition(p);
     if (log_dir_has_failed(log_directory(p->log)))
         control_dir_failed(p->broker);
@@ -111,6 +113,8 @@ void partition_open(struct partition *p, struct log_loaded *loaded)
     if (log_latest_epoch(p->log) < atomic_load(&p->leader_epoch))
         log_begin_epoch(p->log, atomic_load(&p->leader_epoch));
     log_set_high_watermark(p->log, log_ack_offset(p->log));
+    if (strcmp(p->topic, GROUP_TOPIC) == 0)
+        coordinator_open(p);
 }
 
 void partition_set_config(struct partition *p, const struct topic_config *config)
@@ -139,6 +143,7 @@ void partition_shut(struct partition *p, bool delete_files)
             continue;
         produce_part_done(part, err);
     }
+    coordinator_close(p, ERR_NOT_COORDINATOR);
     if (delete_files)
         log_delete(p->log, log_gone, p);
     else

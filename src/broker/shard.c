@@ -8,7 +8,7 @@
  * long before they are due: that costs no operation, and a timer that was armed for a deadline
  * that no longer exists just fires early once.
  */
-#include "broker/broker_int.h"
+#include "broker/coordinator.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -243,6 +243,8 @@ static void slot_configure(struct shard *s, struct topic_slot *slot)
 
     if (slot->topic == topic && slot->resolved_with == s->config)
         return;
+    if (slot->topic && !topic)
+        coordinators_forget_topic(s, (struct str){.p = slot->name, .n = slot->name_n});
     slot->topic = topic;
     slot->resolved_with = s->config;
     topic_config_resolve(s->config, topic ? &topic->configs : &none, &slot->config);
@@ -340,6 +342,7 @@ static void shard_stop(struct shard *s, struct shard_update *u)
         shard_delay_cancel(s, &s->accepts[i].retry);
         io_cancel(&s->accepts[i].accept.op);
     }
+    coordinators_resign(s);
     LIST_EACH_SAFE (node, &s->conns)
         conn_close(LIST_ENTRY(node, struct conn, link), "broker stops");
     shard_conn_gone(s);
@@ -394,6 +397,7 @@ void shard_init(struct shard *s, struct broker *b, int index)
     list_init(&s->conns);
     list_init(&s->dirty);
     list_init(&s->starved);
+    list_init(&s->coordinators);
     heap_init(&s->delays);
     s->delay_timer.op.done = delays_due;
     s->flush_msg.fn = flush_dirty;

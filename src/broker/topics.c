@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "broker/control.h"
+#include "broker/coordinator.h"
 
 /* ---- making ----------------------------------------------------------------------------- */
 
@@ -439,6 +440,40 @@ void topics_auto_create(struct control *c, struct request *r)
     struct creations *cs = creations_new(c, r, MAX(in->topics.n, 0));
 
     cs->prepare = prepare_auto;
+    cs->answer = answer_auto;
+    control_enqueue(c, &cs->task, creations_run);
+}
+
+/* ---- the topic of groups ---------------------------------------------------------------- */
+
+static void put_number(struct config_overrides *o, const char *name, int64_t v)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%lld", (long long)v);
+    config_overrides_put(o, str_of(name), str_of(text));
+}
+
+static void prepare_group_topic(struct creations *cs)
+{
+    const struct config *config = cs->control->config;
+    struct config_overrides o = {0};
+
+    if (metadata_find_topic(cs->control->image, str_of(GROUP_TOPIC)))
+        return;
+    config_overrides_put(&o, STR_LIT("cleanup.policy"), STR_LIT("compact"));
+    config_overrides_put(&o, STR_LIT("compression.type"), STR_LIT("producer"));
+    put_number(&o, "segment.bytes", config_i64(config, CONFIG_OFFSETS_TOPIC_SEGMENT_BYTES));
+    build_topic(cs, &cs->items[0], str_of(GROUP_TOPIC),
+                config_i32(config, CONFIG_OFFSETS_TOPIC_NUM_PARTITIONS), &o);
+    config_overrides_fini(&o);
+}
+
+void topics_create_group_topic(struct control *c, struct request *r)
+{
+    struct creations *cs = creations_new(c, r, 1);
+
+    cs->prepare = prepare_group_topic;
     cs->answer = answer_auto;
     control_enqueue(c, &cs->task, creations_run);
 }

@@ -88,20 +88,20 @@ struct group_pending {
 struct group_offset {
     UT_hash_handle hh; /* group->offsets by key */
     struct offset_value value;
-    char *metadata;   /* what value.metadata points to */
-    uint32_t key_n;   /* bytes of key */
-    uint8_t key[];    /* partition, big-endian, and the name of the topic */
+    char *metadata; /* what value.metadata points to */
+    uint32_t key_n; /* bytes of key */
+    uint8_t key[];  /* partition, big-endian, and the name of the topic */
 };
 
 struct group {
     UT_hash_handle hh; /* groups->by_id */
     char *id;
     enum group_state state;
-    int32_t generation;           /* 0: there was none yet */
-    char *protocol_type;          /* NULL: offsets without members ("simple") */
-    char *protocol;               /* of the generation; NULL */
-    struct group_member *leader;  /* NULL while there are no members */
-    int64_t state_since_ms;       /* wall clock; -1: not known */
+    int32_t generation;          /* 0: there was none yet */
+    char *protocol_type;         /* NULL: offsets without members ("simple") */
+    char *protocol;              /* of the generation; NULL */
+    struct group_member *leader; /* NULL while there are no members */
+    int64_t state_since_ms;      /* wall clock; -1: not known */
     struct group_member *members;
     struct group_pending *pending;
     struct group_offset *offsets;
@@ -261,8 +261,7 @@ struct group_topics {
 };
 
 /* False when that cannot be known: another protocol type, or bytes that are not understood. */
-bool group__subscriptions(const struct group *group, struct arena *arena,
-                          struct group_topics *out);
+bool group__subscriptions(const struct group *group, struct arena *arena, struct group_topics *out);
 bool group_topics__have(const struct group_topics *topics, struct str topic);
 
 /* ---- Small things --------------------------------------------------------------------------- */

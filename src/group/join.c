@@ -50,8 +50,7 @@ static void fill_members(const struct group *group, struct group_request *q)
 {
     struct join_group_response *out = q->out;
 
-    out->members.v =
-        arena_calloc(q->arena, HASH_COUNT(group->members), sizeof(*out->members.v));
+    out->members.v = arena_calloc(q->arena, HASH_COUNT(group->members), sizeof(*out->members.v));
     for (const struct group_member *m = group->members; m; m = m->hh.next) {
         struct join_group_response_member *to = &out->members.v[out->members.n++];
 
@@ -226,8 +225,7 @@ void group__rebalance(struct groups *g, struct group *group, const char *why)
 /* ---- Members ---------------------------------------------------------------------------- */
 
 /* The answer to the Join is the next generation. An older Join of the same member is a lost one. */
-static void park(struct groups *g, struct group_member *m, struct group_request *q,
-                 const char *why)
+static void park(struct groups *g, struct group_member *m, struct group_request *q, const char *why)
 {
     if (m->join)
         refuse(g, m->join, ERR_REBALANCE_IN_PROGRESS, str_of(m->id));

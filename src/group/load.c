@@ -180,8 +180,8 @@ bool groups__is_unstable(const struct groups *g, struct str group, struct str to
             struct bytes key = cursor_bytes(&c);
 
             (void)cursor_bytes(&c);
-            if (!record__parse_key(key, &k) && k.partition == partition &&
-                str_eq(k.group, group) && str_eq(k.topic, topic))
+            if (!record__parse_key(key, &k) && k.partition == partition && str_eq(k.group, group) &&
+                str_eq(k.topic, topic))
                 return true;
         }
     }

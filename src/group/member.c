@@ -41,10 +41,9 @@ enum err group__check_member(const struct group *group, struct str id, struct st
 
     *out = NULL;
     if (!str_is_null(instance_id)) {
-        struct group_member *holder =
-            m && m->instance_id && str_eq_c(instance_id, m->instance_id)
-                ? m
-                : group__find_instance(group, instance_id);
+        struct group_member *holder = m && m->instance_id && str_eq_c(instance_id, m->instance_id)
+                                          ? m
+                                          : group__find_instance(group, instance_id);
 
         if (!holder)
             return ERR_UNKNOWN_MEMBER_ID;
@@ -241,8 +240,8 @@ struct group_member *group__add_member(struct groups *g, struct group *group, co
     m->group = group;
     m->id = xstrdup(id);
     m->instance_id = str_dup(in->group_instance_id);
-    m->client_id = xstrndup(join->client_id.n > 0 ? join->client_id.p : "",
-                            (size_t)MAX(join->client_id.n, 0));
+    m->client_id =
+        xstrndup(join->client_id.n > 0 ? join->client_id.p : "", (size_t)MAX(join->client_id.n, 0));
     m->client_host = xstrndup(join->client_host.p, (size_t)join->client_host.n);
     m->is_new = true;
     m->session.kind = GROUP_TIMER_SESSION;
@@ -260,8 +259,8 @@ void group__update_member(struct group_member *m, const struct group_request *jo
     const struct join_group_request *in = join->in;
 
     m->session_timeout_ms = in->session_timeout_ms;
-    m->rebalance_timeout_ms =
-        in->rebalance_timeout_ms > 0 ? in->rebalance_timeout_ms : in->session_timeout_ms;
+    m->rebalance_timeout_ms = in->rebalance_timeout_ms > 0 ? in->rebalance_timeout_ms
+                                                           : in->session_timeout_ms;
     group__set_protocols(m, in->protocols.v, in->protocols.n);
 }
 

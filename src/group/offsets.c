@@ -27,8 +27,8 @@ struct group_offset *group__new_offset(struct str topic, int32_t partition,
     struct group_offset *o = xcalloc(1, sizeof(*o) + key_size(topic));
 
     o->value = *value;
-    o->metadata = xstrndup(value->metadata.n > 0 ? value->metadata.p : "",
-                           (size_t)MAX(value->metadata.n, 0));
+    o->metadata =
+        xstrndup(value->metadata.n > 0 ? value->metadata.p : "", (size_t)MAX(value->metadata.n, 0));
     o->value.metadata.p = o->metadata;
     o->value.metadata.n = MAX(value->metadata.n, 0);
     o->key_n = key_size(topic);
@@ -378,8 +378,8 @@ void group__offset_delete(struct groups *g, struct group_request *q)
 
 /* What decides about the offsets of one group. */
 struct expiry {
-    bool by_commit;              /* count from the commit, else from when the group became empty */
-    bool never;                  /* only those whose client gave them an end */
+    bool by_commit; /* count from the commit, else from when the group became empty */
+    bool never;     /* only those whose client gave them an end */
     struct group_topics in_use;
 };
 

@@ -115,8 +115,8 @@ static void fetch_one(const struct groups *g, const struct group *group, struct 
                       struct str topic, bool require_stable, struct arena *arena,
                       struct offset_fetch_response_group_partition *to)
 {
-    const struct group_offset *o =
-        group ? group__find_offset(group, topic, to->partition_index) : NULL;
+    const struct group_offset *o = group ? group__find_offset(group, topic, to->partition_index)
+                                         : NULL;
 
     to->committed_offset = -1;
     to->committed_leader_epoch = -1;
@@ -139,8 +139,7 @@ static void fetch_named(const struct groups *g, const struct group *group,
 
         to->name = arena_str(arena, from->name);
         to->partitions.n = MAX(from->partition_indexes.n, 0);
-        to->partitions.v =
-            arena_calloc(arena, (size_t)to->partitions.n, sizeof(*to->partitions.v));
+        to->partitions.v = arena_calloc(arena, (size_t)to->partitions.n, sizeof(*to->partitions.v));
         for (int32_t i = 0; i < to->partitions.n; i++) {
             to->partitions.v[i].partition_index = from->partition_indexes.v[i];
             fetch_one(g, group, in->group_id, to->name, require_stable, arena,
@@ -199,8 +198,7 @@ static void fetch_all(const struct groups *g, const struct group *group, bool re
 }
 
 void groups_fetch(const struct groups *g, const struct offset_fetch_request_group *in,
-                  bool require_stable, struct arena *arena,
-                  struct offset_fetch_response_group *out)
+                  bool require_stable, struct arena *arena, struct offset_fetch_response_group *out)
 {
     const struct group *group = groups__find(g, in->group_id);
 

@@ -54,8 +54,7 @@ struct group_value {
     int32_t member_count;
 };
 
-void record__put_offset_key(struct buf *out, struct str group, struct str topic,
-                            int32_t partition);
+void record__put_offset_key(struct buf *out, struct str group, struct str topic, int32_t partition);
 void record__put_offset_value(struct buf *out, const struct offset_value *v);
 void record__put_group_key(struct buf *out, struct str group);
 /* The members follow, each by record__put_member, as many as were announced. */

@@ -256,8 +256,7 @@ void group__leave(struct groups *g, struct group_request *q)
     if (q->version >= 3)
         leave_many(g, q, &removed);
     else
-        out->error_code =
-            err_wire(leave(g, in->group_id, in->member_id, str_null(), &removed));
+        out->error_code = err_wire(leave(g, in->group_id, in->member_id, str_null(), &removed));
     if (removed && group->state != GROUP_EMPTY)
         group__rebalance(g, group, "a member left");
     groups__answer(g, q);

@@ -23,6 +23,7 @@ from schemas import decode_request, decode_response, encode_request, uvarint
 
 NO_TOPIC = "golden-missing"
 PROBE = "strandline-probe 1"
+MEMBER_ID_REQUIRED = 79
 TIMEOUT_MS = 10_000
 
 
@@ -98,6 +99,11 @@ def message(magic, key, value, timestamp):
     for data in (key, value):
         body += struct.pack(">i", len(data)) + data
     return struct.pack(">qiI", 0, len(body) + 4, zlib.crc32(body)) + body
+
+
+def subscription(topic):
+    """Return a consumer's subscription of one topic: version 0, without user data."""
+    return struct.pack(">hih", 0, 1, len(topic)) + topic.encode() + struct.pack(">i", -1)
 
 
 def strange_id(topic):
@@ -265,6 +271,114 @@ class Probe:
 
         self.all_versions("FindCoordinator", case("golden-group", 0), case("golden-txn", 1))
 
+    def join(self, group, version, member, instance):
+        """Join until a generation begins; returns the last answer."""
+        values = {
+            "group_id": group, "session_timeout_ms": 30_000, "member_id": member,
+            "protocol_type": "consumer",
+            "protocols": [{"name": "range", "metadata": subscription(self.topic)}],
+            **({"rebalance_timeout_ms": 60_000} if version >= 1 else {}),
+            **({"group_instance_id": instance} if version >= 5 else {}),
+            **({"reason": None} if version >= 8 else {}),
+        }
+        answer = self.broker.ask("JoinGroup", version, values)
+        if answer["error_code"] != MEMBER_ID_REQUIRED:
+            return answer
+        return self.broker.ask("JoinGroup", version, {**values, "member_id": answer["member_id"]})
+
+    def sync(self, group, version, joined, instance):
+        assignment = {"member_id": joined["member_id"], "assignment": subscription(self.topic)}
+        self.broker.ask("SyncGroup", version, {
+            "group_id": group, "generation_id": joined["generation_id"],
+            "member_id": joined["member_id"], "assignments": [assignment],
+            **({"group_instance_id": instance} if version >= 3 else {}),
+            **({"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}),
+        })
+
+    def heartbeats(self, group, joined):
+        for generation in (joined["generation_id"], joined["generation_id"] + 1):
+            self.all_versions("Heartbeat", lambda version: {
+                "group_id": group, "generation_id": generation, "member_id": joined["member_id"],
+                **({"group_instance_id": None} if version >= 3 else {})})
+
+    def commits(self, group, joined):
+        def partition(version, index, metadata):
+            return {"partition_index": index, "committed_offset": 2 + index,
+                    "committed_metadata": metadata,
+                    **({"commit_timestamp": self.now} if version == 1 else {}),
+                    **({"committed_leader_epoch": 0} if version >= 6 else {})}
+
+        def case(as_member, topic=None):
+            return lambda version: {
+                "group_id": group,
+                **({"generation_id": joined["generation_id"] if as_member else 77,
+                    "member_id": joined["member_id"]} if version >= 1 else {}),
+                **({"group_instance_id": None} if version >= 7 else {}),
+                **({"retention_time_ms": -1} if 2 <= version <= 4 else {}),
+                "topics": [{**self.named(version, "name", 10, topic), "partitions": [
+                    partition(version, 0, "noted \u00e9"), partition(version, 1, None)]}]}
+
+        self.all_versions("OffsetCommit", case(True), case(False), case(True, NO_TOPIC))
+
+    def fetched_offsets(self, group):
+        def case(everything):
+            def make(version):
+                def topics(field):
+                    return None if everything and version >= 2 else [
+                        {**self.named(version, "name", 10), field: [0, 1, 9]}]
+
+                if version <= 7:
+                    return {"group_id": group, "topics": topics("partition_indexes"),
+                            **({"require_stable": True} if version >= 7 else {})}
+                member = {"member_id": None, "member_epoch": -1} if version >= 9 else {}
+                return {"groups": [
+                    {"group_id": name, "topics": topics("partition_indexes"), **member}
+                    for name in (group, "golden-no-group")]}
+            return make
+
+        self.all_versions("OffsetFetch", case(False), case(True))
+
+    def one_group(self, version):
+        """A member's life in one version of JoinGroup and the nearest of the others."""
+        group = f"golden-group-{version}"
+        instance = "golden-instance" if version >= 6 else None
+        synced = min(version, self.ranges["SyncGroup"].stop - 1)
+        joined = self.join(group, version, "", instance)
+        self.sync(group, synced, joined, instance)
+        if version >= 5:  # a member that nobody knows
+            self.join(group, version, "stranger", None)
+        if instance:  # comes back as another process
+            self.join(group, version, "", instance)
+
+    def groups(self):
+        for version in self.ranges["JoinGroup"]:
+            self.one_group(version)
+        group = "golden-group"
+        joined = self.join(group, 4, "", None)
+        self.sync(group, 2, joined, None)
+        self.sync(group, 5, {**joined, "generation_id": 99}, None)
+        self.heartbeats(group, joined)
+        self.commits(group, joined)
+        self.fetched_offsets(group)
+        names = [group, "golden-group-6", "golden-no-group"]
+        self.all_versions("DescribeGroups", lambda version: {
+            "groups": names, **({"include_authorized_operations": True} if version >= 3 else {})})
+        self.all_versions("ListGroups", {}, lambda version: {} if version < 4 else {
+            "states_filter": ["Stable", "Empty"],
+            **({"types_filter": ["classic"]} if version >= 5 else {})})
+        self.broker.ask("OffsetDelete", 0, {"group_id": group, "topics": [
+            {"name": name, "partitions": [{"partition_index": 0}]}
+            for name in (self.topic, NO_TOPIC)]})
+        self.broker.ask("OffsetDelete", 0, {"group_id": "golden-no-group", "topics": []})
+        self.all_versions("LeaveGroup", lambda version: {"group_id": group, **(
+            {"member_id": joined["member_id"]} if version < 3 else {"members": [
+                {"member_id": joined["member_id"], "group_instance_id": None,
+                 **({"reason": None} if version >= 5 else {})},
+                {"member_id": "", "group_instance_id": "golden-nobody",
+                 **({"reason": "removed"} if version >= 5 else {})}]})})
+        self.all_versions("DeleteGroups",
+                          lambda version: {"groups_names": [group, "golden-group-6"]})
+
     def topics(self):
         def create(version):
             return {
@@ -408,8 +522,8 @@ def main():
         probe = Probe(Broker(args.bootstrap, args.peer, out), args.topic, args.broker_id)
         probe.setup()
         for step in (probe.produce, probe.idempotent_produce, probe.fetch, probe.list_offsets,
-                     probe.metadata, probe.coordinator, probe.topics, probe.configs,
-                     probe.the_rest):
+                     probe.metadata, probe.coordinator, probe.groups, probe.topics,
+                     probe.configs, probe.the_rest):
             step()
         for api, versions in sorted(probe.ranges.items()):
             print(f"{api} {versions.start}-{versions.stop - 1}")

@@ -22,6 +22,8 @@ FLEXIBLE_FROM = {
     "InitProducerId": 2, "OffsetForLeaderEpoch": 4, "DescribeConfigs": 4, "AlterConfigs": 2,
     "DescribeLogDirs": 2, "CreatePartitions": 2, "IncrementalAlterConfigs": 1,
     "DescribeCluster": 0, "DescribeProducers": 0, "DescribeTopicPartitions": 0,
+    "OffsetCommit": 8, "OffsetFetch": 6, "JoinGroup": 6, "Heartbeat": 4, "LeaveGroup": 4,
+    "SyncGroup": 4, "DescribeGroups": 5, "ListGroups": 3, "DeleteGroups": 2, "OffsetDelete": 99,
 }
 
 REQUESTS = {
@@ -67,6 +69,25 @@ REQUESTS = {
     "DescribeProducers": "topics:[name:s partition_indexes:[i32]]",
     "DescribeTopicPartitions": """topics:[name:s] response_partition_limit:i32
         cursor:{topic_name:s partition_index:i32}?""",
+    "OffsetCommit": """group_id:s generation_id(1+):i32 member_id(1+):s
+        group_instance_id(7+):s?7+ retention_time_ms(2-4):i64 topics:[name(0-9):s
+        topic_id(10+):uuid partitions:[partition_index:i32 committed_offset:i64
+        committed_leader_epoch(6+):i32 commit_timestamp(1):i64 committed_metadata:s?]]""",
+    "OffsetFetch": """group_id(0-7):s topics(0-7):[name:s partition_indexes:[i32]]?2+
+        groups(8+):[group_id:s member_id(9+):s?9+ member_epoch(9+):i32 topics:[name(8-9):s
+        topic_id(10+):uuid partition_indexes:[i32]]?8+] require_stable(7+):bool""",
+    "JoinGroup": """group_id:s session_timeout_ms:i32 rebalance_timeout_ms(1+):i32 member_id:s
+        group_instance_id(5+):s?5+ protocol_type:s protocols:[name:s metadata:b]
+        reason(8+):s?8+""",
+    "Heartbeat": "group_id:s generation_id:i32 member_id:s group_instance_id(3+):s?3+",
+    "LeaveGroup": """group_id:s member_id(0-2):s members(3+):[member_id:s group_instance_id:s?3+
+        reason(5+):s?5+]""",
+    "SyncGroup": """group_id:s generation_id:i32 member_id:s group_instance_id(3+):s?3+
+        protocol_type(5+):s?5+ protocol_name(5+):s?5+ assignments:[member_id:s assignment:b]""",
+    "DescribeGroups": "groups:[s] include_authorized_operations(3+):bool",
+    "ListGroups": "states_filter(4+):[s] types_filter(5+):[s]",
+    "DeleteGroups": "groups_names:[s]",
+    "OffsetDelete": "group_id:s topics:[name:s partitions:[partition_index:i32]]",
 }
 
 RESPONSES = {
@@ -140,6 +161,31 @@ RESPONSES = {
         leader_id:i32 leader_epoch:i32 replica_nodes:[i32] isr_nodes:[i32]
         eligible_leader_replicas:[i32]? last_known_elr:[i32]? offline_replicas:[i32]]
         topic_authorized_operations:i32] next_cursor:{topic_name:s partition_index:i32}?""",
+    "OffsetCommit": """throttle_time_ms(3+):i32 topics:[name(0-9):s topic_id(10+):uuid
+        partitions:[partition_index:i32 error_code:i16]]""",
+    "OffsetFetch": """throttle_time_ms(3+):i32 topics(0-7):[name:s partitions:[
+        partition_index:i32 committed_offset:i64 committed_leader_epoch(5+):i32 metadata:s?
+        error_code:i16]] error_code(2-7):i16 groups(8+):[group_id:s topics:[name(8-9):s
+        topic_id(10+):uuid partitions:[partition_index:i32 committed_offset:i64
+        committed_leader_epoch:i32 metadata:s? error_code:i16]] error_code:i16]""",
+    "JoinGroup": """throttle_time_ms(2+):i32 error_code:i16 generation_id:i32
+        protocol_type(7+):s?7+ protocol_name:s?7+ leader:s skip_assignment(9+):bool member_id:s
+        members:[member_id:s group_instance_id(5+):s?5+ metadata:b]""",
+    "Heartbeat": "throttle_time_ms(1+):i32 error_code:i16",
+    "LeaveGroup": """throttle_time_ms(1+):i32 error_code:i16 members(3+):[member_id:s
+        group_instance_id:s?3+ error_code:i16]""",
+    "SyncGroup": """throttle_time_ms(1+):i32 error_code:i16 protocol_type(5+):s?5+
+        protocol_name(5+):s?5+ assignment:b""",
+    "DescribeGroups": """throttle_time_ms(1+):i32 groups:[error_code:i16 error_message(6+):s?6+
+        group_id:s group_state:s protocol_type:s protocol_data:s members:[member_id:s
+        group_instance_id(4+):s?4+ client_id:s client_host:s member_metadata:b
+        member_assignment:b] authorized_operations(3+):i32]""",
+    "ListGroups": """throttle_time_ms(1+):i32 error_code:i16 groups:[group_id:s protocol_type:s
+        group_state(4+):s group_type(5+):s]""",
+    "DeleteGroups": """throttle_time_ms:i32 results:[group_id:s error_code:i16
+        error_message(3+):s?3+]""",
+    "OffsetDelete": """error_code:i16 throttle_time_ms:i32 topics:[name:s partitions:[
+        partition_index:i32 error_code:i16]]""",
 }
 
 INTS = {"i8": ">b", "i16": ">h", "i32": ">i", "i64": ">q", "bool": ">?"}
