@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "cli/tool.h"
+#include "client/admin.h"
 #include "client/producer.h"
 
 static const char help[] =
@@ -33,17 +34,20 @@ static const char help[] =
     "  --acks all|1|0          who has to have a record before it counts [all]\n"
     "  --compression CODEC     none, gzip, snappy, lz4 or zstd [none]\n"
     "  --no-idempotence        without protection against doubles (implied by acks 1 and 0)\n"
-    "  --batch-size BYTES      [16384]      --linger-ms MS      [5]\n"
+    "  --batch-size BYTES      [131072]     --linger-ms MS      [5]\n"
     "  --json                  print partition and offset of every record, one object a "
     "line\n" TOOL_OPTIONS_HELP;
 
 #define CHUNK_BYTES 65536
+#define BATCH_BYTES 131072 /* whole files are the rule here: 16384 would be eight times the syncs  \
+                            */
 #define HEADERS_MAX 64
 #define INPUT_WAIT_MS 50
 #define PROGRESS_NS 1000000000
 
 struct produce {
     struct tool tool;
+    struct admin_op greeting;
     struct producer *producer;
     struct producer_config config;
     struct producer_record record; /* what all records have in common */
@@ -261,11 +265,17 @@ static void read_more(struct produce *s)
     io_job_submit(s->tool.loop, &s->job);
 }
 
-static void start(struct tool *t)
+/* Somebody answers; whether the topic is there is the producer's business, as it may be made. */
+static void greeted(struct admin_op *op)
 {
-    struct produce *s = produce_of(t);
+    struct produce *s = CONTAINER_OF(op, struct produce, greeting);
+    struct tool *t = &s->tool;
     enum err err;
 
+    if (op->err) {
+        tool_fail_err(t, op->err, str_null(), "cannot write at %s", t->bootstrap_server);
+        return;
+    }
     s->config.request_timeout_ms = t->timeout_ms;
     s->config.delivery_timeout_ms = t->timeout_ms + s->config.linger_ms;
     err = producer_open(t->client, &s->config, &s->producer);
@@ -278,11 +288,21 @@ static void start(struct tool *t)
     read_more(s);
 }
 
+static void start(struct tool *t)
+{
+    struct produce *s = produce_of(t);
+
+    s->greeting.done = greeted;
+    s->greeting.timeout_ms = t->timeout_ms;
+    admin_describe_topics(t->client, &s->greeting, &s->record.topic, 1);
+}
+
 static void stopping(struct tool *t)
 {
     struct produce *s = produce_of(t);
 
     atomic_store(&s->job.cancel, true);
+    admin_op_fini(&s->greeting);
     producer_close(s->producer);
     s->producer = NULL;
 }
@@ -422,6 +442,7 @@ int produce_run(int argc, char **argv)
     s->tool.auto_create = true;
     s->tool.stopping = stopping;
     s->config = producer_config_default();
+    s->config.batch_size = BATCH_BYTES;
     s->record = producer_record_default();
     s->separator = s->null_value = str_null();
     while ((o = tool_getopt(&s->tool, argc, argv, options)) >= 0 && take_option(s, o))

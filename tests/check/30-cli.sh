@@ -121,6 +121,8 @@ check_fields() {
 
 check_errors() {
     refused 1 REFUSED "$program" topics list --bootstrap-server 127.0.0.1:1
+    refused 1 REFUSED "$program" produce one --bootstrap-server 127.0.0.1:1 <<<x
+    refused 1 REFUSED "$program" consume one --bootstrap-server 127.0.0.1:1
     refused 1 "not a list of addresses" "$program" topics list --bootstrap-server :x
     refused 1 UNKNOWN_TOPIC_OR_PARTITION cli consume nope
     refused 1 OFFSET_OUT_OF_RANGE cli consume fields --offset 1000000
