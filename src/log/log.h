@@ -199,7 +199,8 @@ void log_truncate(struct log *log, int64_t offset, void (*done)(void *ctx, enum 
  */
 void log_advance_start(struct log *log, int64_t offset, void (*done)(void *ctx, enum err err),
                        void *ctx);
-/* Removes old segments by log start, size and time, at most `segments_max`; returns their number.
+/* Removes old segments by log start, size and time, at most `segments_max`, and only what the
+ * recovery point has passed; returns their number.
  * Files are renamed to .deleted behind the queue and unlinked after file.delete.delay.ms. */
 int log_apply_retention(struct log *log, int64_t now_ms, int segments_max);
 /* Forgets producers that have been silent for `expiration_ms`. */

@@ -103,6 +103,9 @@ static bool may_go(const struct log *log, const struct segment_facts *f, int64_t
 
     if (f->end > log->record.bounds.high_watermark || f->size == 0)
         return false;
+    /* What its batches say of their producers has to be in a snapshot first. */
+    if (f->end > log->recovery_point)
+        return false;
     if (!f->is_active && f->end <= log->record.bounds.log_start)
         return true;
     if (deletes && c->retention_bytes >= 0 && excess >= f->size)
