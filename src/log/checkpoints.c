@@ -276,10 +276,8 @@ static void tick(struct log_dir *dir)
     journal_check_space(dir->journal);
     if (journal_has_failed(dir->journal))
         dir->is_quiet = true;
-    else if (!journal_has_space(dir->journal))
-        dir->is_quiet = false; /* Space may come back any second. */
-    else
-        dir->is_quiet = !ask_some(dir);
+    else /* Also while space is short: a save takes little of the reserve, and retention needs it. */
+        dir->is_quiet = !ask_some(dir) && journal_has_space(dir->journal);
     if (++dir->ticks % MARK_TICKS == 0 || dir->is_quiet)
         checkpoints_collect(dir);
 }

@@ -273,6 +273,7 @@ struct replay {
     size_t segment_count;
     int64_t upto;
     int64_t from;                /* out of the first step: the snapshot's offset, 0 without */
+    bool is_own;                 /* likewise: the snapshot is one of ours */
     struct producers *producers; /* out */
 };
 

@@ -430,9 +430,7 @@ static enum err add_empty_segment(struct log_loaded *l, int64_t base)
     push_segment(l, s);
     segment_tail_init(&l->tail);
     err = segment_create_files(s, l->io, l->path);
-    if (!err)
-        err = segment_sync(s);
-    return err ? err : io_dir_sync(l->io, l->path);
+    return err ? err : io_dir_sync(l->io, l->path); /* Of empty files only the names count. */
 }
 
 /* All that is there lies below the log start: it goes, with the producers' history, and an empty
@@ -526,6 +524,9 @@ static enum err load_producers(struct loading *g)
     };
     enum err err = producers_from_snapshot(&replay);
 
+    /* A log that was cut off before its first recovery point: a snapshot of ours says that it was
+     * made here, and at 0. */
+    g->known.has_point |= replay.is_own;
     if (err || replay.from == replay.upto)
         return err;
     err = peek_segments(g);
@@ -604,6 +605,21 @@ enum err log_load(const struct log_load_args *args, struct log_loaded **out,
 
 /* ---- Making ----------------------------------------------------------------------------- */
 
+/* The empty state at 0: a load after the first moments of a log knows by it whose the log is. */
+static enum err write_first_snapshot(struct log_loaded *l)
+{
+    char *path = offset_path(l->path, 0, PRODUCERS_SUFFIX);
+    struct buf text;
+    enum err err;
+
+    buf_init(&text);
+    snapshot_format(&l->producers, 0, &text);
+    err = io_file_replace(l->io, path, buf_bytes(&text, 0));
+    buf_fini(&text);
+    free(path);
+    return err;
+}
+
 enum err log_create(const struct log_load_args *args, struct log_loaded **out)
 {
     struct log_loaded *l = loaded_new(args);
@@ -614,6 +630,8 @@ enum err log_create(const struct log_load_args *args, struct log_loaded **out)
     err = io_dir_make(l->io, l->path);
     if (!err)
         err = write_topic_id(l);
+    if (!err)
+        err = write_first_snapshot(l);
     if (!err)
         err = add_empty_segment(l, 0);
     if (!err)

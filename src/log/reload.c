@@ -96,6 +96,7 @@ static bool read_snapshots_at(struct replay *r, int64_t offset)
         return true;
     }
     producers_fini(&kafka);
+    r->is_own = has_own;
     return has_own;
 }
 
@@ -168,6 +169,7 @@ enum err producers_from_snapshot(struct replay *r)
     enum err err = io_dir_list(r->io, r->path, &names);
 
     producers_init(r->producers);
+    r->is_own = false;
     r->from = r->upto + 1;
     if (err)
         return err;
