@@ -276,7 +276,7 @@ static void tick(struct log_dir *dir)
     journal_check_space(dir->journal);
     if (journal_has_failed(dir->journal))
         dir->is_quiet = true;
-    else /* Also while space is short: a save takes little of the reserve, and retention needs it. */
+    else /* Also while space is short: a save takes little, and retention waits for it. */
         dir->is_quiet = !ask_some(dir) && journal_has_space(dir->journal);
     if (++dir->ticks % MARK_TICKS == 0 || dir->is_quiet)
         checkpoints_collect(dir);
