@@ -7,7 +7,7 @@
 # is there, or gone by the stated retention, and then the log start says so. On a small volume of
 # its own (ext4 in a file, and tmpfs) the disk is filled: the workload goes on asking, since the
 # error can be retried, and it goes on writing once a topic has been deleted, without a restart.
-# Mounting wants root. COUNT changes the number of records.
+# Mounting wants root. COUNT changes the number of records (fewer make too few segments).
 set -euo pipefail
 # shellcheck source=tests/tools/broker.sh
 . "$(dirname "$0")/../tools/broker.sh"
@@ -95,7 +95,7 @@ many_segments() {
     "$tools/topic" create "$bootstrap" by-size 1 retention.bytes=$SIZE_LIMIT
     "$tools/topic" create "$bootstrap" by-time 1 retention.ms=$((TIME_LIMIT_S * 1000))
     expect "the first half" workload plain:3:all -n $half -b 2000
-    expect "ten times the size limit" workload by-size:1:all -n $((count / 4)) -b 6000
+    expect "ten times the size limit" workload by-size:1:all -n 500000 -b 6000
     broker_stop
     start
     expect "the second half, after a restart" workload plain:3:all -n $half -b 2000 -f 1
