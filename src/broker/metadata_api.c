@@ -76,7 +76,7 @@ static void fill_partitions(struct request *r, struct metadata_response_topic *t
     }
 }
 
-/* Operations that there are on a resource, as bits; everybody may do all while there are no ACLs. */
+/* Operations that there are on a resource, as bits; all are allowed while there are no ACLs. */
 #define TOPIC_OPERATIONS 0x0df8
 #define CLUSTER_OPERATIONS 0x1fa0
 
