@@ -169,7 +169,9 @@ static void creations_run(struct control *c, struct task *t)
 
 /* ---- new topics ------------------------------------------------------------------------- */
 
-#define PARTITIONS_PER_TOPIC_MAX 100000
+/* Of one request. Kafka's bound is 10,000 metadata records, which is nearly the same. */
+#define NEW_PARTITIONS_MAX 10000
+#define TOO_MANY_TEXT STR_LIT("the request makes too many partitions at once")
 
 static struct uuid new_topic_id(struct control *c)
 {
@@ -240,10 +242,9 @@ static int32_t check_counts(struct creations *cs, struct creation *item,
         }
         return in->assignments.n;
     }
-    if (n < 1 || n > PARTITIONS_PER_TOPIC_MAX)
+    if (n < 1)
         fail(item, ERR_INVALID_PARTITIONS,
-             arena_printf(arena, "number of partitions must be 1 to %d, not %d",
-                          PARTITIONS_PER_TOPIC_MAX, n));
+             arena_printf(arena, "number of partitions must be at least 1, not %d", n));
     else if (rf < 1)
         fail(item, ERR_INVALID_REPLICATION_FACTOR,
              STR_LIT("replication factor must be larger than 0"));
@@ -251,6 +252,8 @@ static int32_t check_counts(struct creations *cs, struct creation *item,
         fail(item, ERR_INVALID_REPLICATION_FACTOR,
              arena_printf(arena, "replication factor %d is larger than the number of brokers, %d",
                           rf, cs->control->image->broker_count));
+    else if (n > NEW_PARTITIONS_MAX)
+        fail(item, ERR_POLICY_VIOLATION, TOO_MANY_TEXT);
     return item->err ? 0 : n;
 }
 
@@ -341,10 +344,26 @@ static void prepare_topic(struct creations *cs, int32_t at)
     config_overrides_fini(&overrides);
 }
 
+/* A request is one change of the keeper and opens every log at once, so it has a bound. */
+static void bound_partitions(struct creations *cs)
+{
+    int64_t total = 0;
+
+    for (int32_t i = 0; i < cs->count; i++) {
+        struct creation *item = &cs->items[i];
+
+        if (item->topic)
+            total += item->topic->partition_count - item->first_partition;
+        if (item->topic && total > NEW_PARTITIONS_MAX)
+            fail(item, ERR_POLICY_VIOLATION, TOO_MANY_TEXT);
+    }
+}
+
 static void prepare_topics(struct creations *cs)
 {
     for (int32_t i = 0; i < cs->count; i++)
         prepare_topic(cs, i);
+    bound_partitions(cs);
 }
 
 static void fill_configs(struct creations *cs, struct create_topics_response_topic *out,
@@ -383,7 +402,7 @@ static void answer_create(struct creations *cs)
         to->configs.n = 0;
         if (!item->topic)
             continue;
-        to->topic_id = cs->validate_only ? uuid_zero() : item->topic->id;
+        to->topic_id = item->topic->id;
         to->num_partitions = item->topic->partition_count;
         to->replication_factor = 1;
         if (r->header.api_version >= 5)
@@ -486,7 +505,11 @@ static void check_growth(struct creations *cs, struct creation *item,
 {
     struct arena *arena = &cs->request->arena;
 
-    if (in->count <= topic->partition_count || in->count > PARTITIONS_PER_TOPIC_MAX) {
+    if (in->count - topic->partition_count > NEW_PARTITIONS_MAX) {
+        fail(item, ERR_POLICY_VIOLATION, TOO_MANY_TEXT);
+        return;
+    }
+    if (in->count <= topic->partition_count) {
         fail(item, ERR_INVALID_PARTITIONS,
              arena_printf(arena, "topic has %d partitions, the new count must be larger (%d asked)",
                           topic->partition_count, in->count));
@@ -534,6 +557,7 @@ static void prepare_growth(struct creations *cs)
         for (int32_t p = item->first_partition; p < from->count; p++)
             place_here(cs->control, item->topic, p);
     }
+    bound_partitions(cs);
 }
 
 static void answer_growth(struct creations *cs)
