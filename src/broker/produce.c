@@ -270,6 +270,11 @@ static void validate(struct produce *p, struct produce_part *part, struct decomp
 
     part->err = batch_validate(records, &rules, d, &p->arena, v);
     part->message = v->message;
+    if (!part->err && batch_is_transactional(&v->header)) {
+        /* It would hold the last stable offset for ever: nothing ends a transaction here. */
+        part->err = ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+        part->message = STR_LIT("a transactional batch needs a transactional id");
+    }
     if (part->err)
         return;
     part->append.n = v->batch.n;
