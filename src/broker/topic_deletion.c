@@ -128,28 +128,46 @@ static void marked(struct control *c, void *ctx, enum err err)
         control_publish(c, &delta, NULL, unpublished, ds);
 }
 
-static void find_topic(struct deletions *ds, int32_t at)
+static void find_topic(struct deletions *ds, struct deletion *d)
 {
     struct control *c = ds->control;
-    struct deletion *d = &ds->items[at];
-    bool by_name = d->name.n > 0;
+    bool by_name = !str_is_null(d->name);
     struct metadata_topic *topic = by_name ? metadata_find_topic(c->image, d->name)
                                            : metadata_find_topic_id(c->image, d->id);
 
     if (d->err)
         return;
-    if (!topic) {
+    if (by_name != uuid_is_zero(d->id)) /* both, or neither */
+        d->err = ERR_INVALID_REQUEST;
+    else if (!topic)
         d->err = by_name ? ERR_UNKNOWN_TOPIC_OR_PARTITION : ERR_UNKNOWN_TOPIC_ID;
+    if (d->err)
         return;
-    }
-    for (int32_t i = 0; i < at; i++)
-        if (ds->items[i].topic == topic) {
-            d->err = ERR_INVALID_REQUEST;
-            return;
-        }
     d->topic = metadata_topic_get(topic);
     d->name = topic->name;
     d->id = topic->id;
+}
+
+static void refuse(struct deletion *d)
+{
+    metadata_topic_put(d->topic);
+    d->topic = NULL;
+    d->err = ERR_INVALID_REQUEST;
+}
+
+/* A topic that is named twice, or by its name and its id, is not deleted. */
+static void refuse_repeated(struct deletions *ds, int32_t at)
+{
+    struct metadata_topic *topic = ds->items[at].topic;
+    bool again = false;
+
+    for (int32_t i = at + 1; i < ds->count && topic; i++)
+        if (ds->items[i].topic == topic) {
+            refuse(&ds->items[i]);
+            again = true;
+        }
+    if (again)
+        refuse(&ds->items[at]);
 }
 
 static void deletions_run(struct control *c, struct task *t)
@@ -158,8 +176,10 @@ static void deletions_run(struct control *c, struct task *t)
     struct store_ops *ops = store_ops_new();
     bool any = false;
 
+    for (int32_t i = 0; i < ds->count; i++)
+        find_topic(ds, &ds->items[i]);
     for (int32_t i = 0; i < ds->count; i++) {
-        find_topic(ds, i);
+        refuse_repeated(ds, i);
         any = any || ds->items[i].topic;
         if (ds->items[i].topic && !ds->items[i].topic->is_deleting)
             store_mark_deletion(ops, ds->items[i].topic->name);
