@@ -96,5 +96,10 @@ void handle_init_producer_id(struct request *r)
         request_reply(r);
         return;
     }
+    if ((in->producer_id == -1) != (in->producer_epoch == -1)) {
+        out->error_code = ERR_INVALID_REQUEST;
+        request_reply(r);
+        return;
+    }
     request_to_control(r, init_producer_id, request_reply);
 }
