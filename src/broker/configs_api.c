@@ -20,7 +20,7 @@ enum resource_type {
 
 static bool is_wanted(const struct describe_configs_request_resource *in, const char *name)
 {
-    if (in->configuration_keys.n < 0)
+    if (in->configuration_keys.n <= 0) /* Null means all, and in Kafka an empty list does too. */
         return true;
     for (int32_t i = 0; i < in->configuration_keys.n; i++)
         if (str_eq_c(in->configuration_keys.v[i], name))
@@ -271,6 +271,26 @@ static void keep_adopted(struct config_overrides *next, const struct config_over
         config_overrides_put(next, name, str_of(value));
 }
 
+static enum err topic_missing(struct str name)
+{
+    const char *reason;
+
+    if (name.n <= 0)
+        return ERR_INVALID_REQUEST; /* As Kafka, which has no default for all topics. */
+    return metadata_topic_name_check(name, &reason) ? ERR_INVALID_TOPIC_EXCEPTION
+                                                    : ERR_UNKNOWN_TOPIC_OR_PARTITION;
+}
+
+/* Which of two values would hold is nobody's guess. */
+static bool has_repeated_key(const struct alteration *a)
+{
+    for (int32_t i = 1; i < a->pair_count; i++)
+        for (int32_t k = 0; k < i; k++)
+            if (str_eq(a->pairs[i].name, a->pairs[k].name))
+                return true;
+    return false;
+}
+
 static void prepare_alteration(struct alterations *as, int32_t at)
 {
     struct alteration *a = &as->items[at];
@@ -283,7 +303,7 @@ static void prepare_alteration(struct alterations *as, int32_t at)
     } else if (a->type == RESOURCE_TOPIC) {
         const struct metadata_topic *topic = metadata_find_topic(c->image, a->name);
 
-        a->err = topic ? ERR_NONE : ERR_UNKNOWN_TOPIC_OR_PARTITION;
+        a->err = topic ? ERR_NONE : topic_missing(a->name);
         now = topic ? &topic->configs : NULL;
     } else if (a->type == RESOURCE_BROKER) {
         a->err = broker_of(c->broker, a->name, &a->broker_id);
@@ -291,6 +311,8 @@ static void prepare_alteration(struct alterations *as, int32_t at)
     } else {
         a->err = ERR_INVALID_REQUEST;
     }
+    if (!a->err && has_repeated_key(a))
+        a->err = ERR_INVALID_REQUEST;
     if (a->err) {
         a->message = str_of(err_text(a->err));
         return;
