@@ -126,6 +126,8 @@ static enum err check_client_header(struct check *c)
         return reject(c, ERR_INVALID_RECORD, "clients must not write control records");
     if (h->producer_id >= 0 && h->base_sequence < 0)
         return reject(c, ERR_INVALID_RECORD, "producer id without a sequence");
+    if (h->producer_id >= 0 && h->producer_epoch < 0)
+        return reject(c, ERR_INVALID_PRODUCER_EPOCH, "producer id without an epoch");
     if (h->attributes & BATCH_DELETE_HORIZON)
         return reject(c, ERR_INVALID_RECORD, "clients must not set a delete horizon");
     return ERR_NONE;

@@ -264,6 +264,21 @@ static void test_header_rules(void **state)
     assert_int_equal(verdict_with(AT_BASE_SEQUENCE, 4, 0), ERR_NONE);
 }
 
+static void test_a_producer_needs_an_epoch(void **state)
+{
+    struct buf b = good_batch(CODEC_NONE);
+
+    (void)state;
+    put_i64(b.p + AT_PRODUCER_ID, 7);
+    put_i32(b.p + AT_BASE_SEQUENCE, 0);
+    record__batch_seal(b.p, b.n);
+    assert_int_equal(validate(buf_bytes(&b, 0)), ERR_INVALID_PRODUCER_EPOCH);
+    put_i16(b.p + AT_PRODUCER_EPOCH, 0);
+    record__batch_seal(b.p, b.n);
+    assert_int_equal(validate(buf_bytes(&b, 0)), ERR_NONE);
+    buf_fini(&b);
+}
+
 static void test_coordinators_may_write_control_batches(void **state)
 {
     struct control_spec spec = {.type = CONTROL_COMMIT, .producer_id = 7, .timestamp_ms = TS};
@@ -753,6 +768,7 @@ int main(void)
         TEST(test_base_offset_comes_before_size_and_crc),
         TEST(test_every_changed_byte_is_noticed),
         TEST(test_header_rules),
+        TEST(test_a_producer_needs_an_epoch),
         TEST(test_coordinators_may_write_control_batches),
         TEST(test_coordinators_need_no_produce_version),
         TEST(test_structure_rules),
