@@ -61,6 +61,7 @@ static void block_fetched(struct control *c, void *ctx, enum err err, int64_t fi
             give(ids, w->request);
         } else {
             out->error_code = ERR_COORDINATOR_NOT_AVAILABLE;
+            out->producer_epoch = -1;
             request_return(w->request);
         }
         free(w);
@@ -91,13 +92,10 @@ void handle_init_producer_id(struct request *r)
     struct init_producer_id_response *out = r->out;
 
     /* A transactional producer has no use for an id here; it would only fail later. */
-    if (!str_is_null(in->transactional_id)) {
+    if (!str_is_null(in->transactional_id) ||
+        (in->producer_id == -1) != (in->producer_epoch == -1)) {
         out->error_code = ERR_INVALID_REQUEST;
-        request_reply(r);
-        return;
-    }
-    if ((in->producer_id == -1) != (in->producer_epoch == -1)) {
-        out->error_code = ERR_INVALID_REQUEST;
+        out->producer_epoch = -1;
         request_reply(r);
         return;
     }
