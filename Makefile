@@ -59,7 +59,7 @@ IO_SIM := $(if $(wildcard src/io/),$(B)/libio-sim.a)
 LIBS := $(call lib,$(MODULES)) $(IO_REAL) $(IO_SIM)
 PROGRAM := $(if $(wildcard src/cli/main.c),$(B)/strandline)
 
-.PHONY: all run test check sim fuzz format format-check clang-tidy headers install clean help deps \
+.PHONY: all run test check bench sim fuzz format format-check clang-tidy headers install clean help deps \
         force
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -152,7 +152,11 @@ fuzz-%:
 # ---- Benchmarks: make bench-<name> builds and runs bench/<name>.c.
 bench-%: $(B)/bench/%.bin
 	$< $(ARGS)
+# make bench is us and Apache Kafka side by side (about an hour; ARGS=--quick, bench/compare --help).
+bench: all $(B)/bench/load.bin
+	bench/compare --build $(B) $(ARGS)
 $(B)/bench/%.bin: LDLIBS = $(call libs_of,$(MODULES))
+$(B)/bench/load.bin: LDLIBS = $(call pkg,rdkafka)
 $(B)/bench/%.bin: $(B)/bench/%.o $(call lib,$(MODULES)) $(IO_REAL)
 	$(link)
 
@@ -208,6 +212,7 @@ help:
 	@echo 'make check           real clients and Apache Kafka (tools/deps check installs them)'
 	@echo 'make sim             the simulations of tests/sim'
 	@echo 'make fuzz[-<name>]   fuzz with clang for SECONDS=$(SECONDS) each: $(FUZZ)'
+	@echo 'make bench           us and Apache Kafka side by side; ARGS=... for bench/compare'
 	@echo 'make bench-<name>    build and run bench/<name>.c'
 	@echo 'make headers         compile each header alone'
 	@echo 'make format          clang-format; make format-check only looks; make clang-tidy'
