@@ -11,10 +11,23 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "io/real/real_int.h"
+
+/* A log holds three descriptors a segment: the soft limit's 1,024 are few. Failing is no error: the
+ * limit is then noticed where it is met. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 struct io *io_new(const struct io_options *options)
 {
@@ -29,6 +42,7 @@ struct io *io_new(const struct io_options *options)
     list_init(&io->jobs);
     /* A peer that goes away is an error of that connection and not of the process. */
     signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit();
     return io;
 }
 
