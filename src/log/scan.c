@@ -110,6 +110,7 @@ static enum err read_indexes(struct segment *s, int64_t offset, int64_t log_size
                              struct segment_tail *t, int64_t *pos)
 {
     struct buf b;
+    int64_t time_offset = offset;
     int64_t last_offset;
     enum err err;
 
@@ -118,14 +119,16 @@ static enum err read_indexes(struct segment *s, int64_t offset, int64_t log_size
     if (!err) {
         t->index_count = count_index(&b, s->base_offset, offset, log_size, pos, &last_offset);
         if (t->index_count > 0 && !points_at_batch(s, *pos, last_offset, log_size)) {
-            t->index_count = 0; /* All or nothing: it is built again from the first batch. */
+            /* All or nothing: both are built again from the first batch. The aborts are not: they
+             * are learned from the offset on. */
+            t->index_count = 0;
             *pos = 0;
-            offset = s->base_offset;
+            time_offset = s->base_offset;
         }
         err = read_whole(s->timeindex, &b);
     }
     if (!err) {
-        t->time_count = count_timeindex(&b, s->base_offset, offset, t);
+        t->time_count = count_timeindex(&b, s->base_offset, time_offset, t);
         err = s->txnindex ? read_whole(s->txnindex, &b) : ERR_NONE;
     }
     if (!err && s->txnindex)

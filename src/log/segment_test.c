@@ -283,6 +283,26 @@ static void garbage_in_an_index_is_not_believed(void **state)
     assert_int_equal(r.tail.size, f->tail.size);
 }
 
+/* An older Kafka's follower wrote entries that name the last batch of several. */
+static void an_index_that_is_built_again_loses_no_abort(void **state)
+{
+    struct fixture *f = *state;
+    struct txn_entry abort = {.producer_id = 1, .first_offset = 50, .last_offset = 60};
+    uint8_t entry[TXNINDEX_ENTRY_BYTES];
+    struct restored r;
+
+    put_batches(f, 100, 100);
+    txn_entry_put(entry, &abort);
+    assert_int_equal(segment_create_txnindex(f->s, f->io, f->path), ERR_NONE);
+    write_at(f->s->txnindex, entry, sizeof(entry), 0);
+    put_i32(entry, (50 + 4 * 99 + 3) - 50);
+    write_at(f->s->index, entry, 4, (f->tail.index_count - 1) * 8);
+    assert_int_equal(tail_restore(f->s, INT64_MAX, &r), ERR_NONE);
+    assert_int_equal(r.tail.index_count, 0);
+    assert_int_equal(r.tail.time_count, 0);
+    assert_int_equal(r.tail.txn_count, 1);
+}
+
 static void a_scan_builds_the_index_that_was(void **state)
 {
     struct fixture *f = *state;
@@ -357,6 +377,7 @@ int main(void)
         TEST(a_restored_tail_is_the_tail_that_was),
         TEST(entries_at_and_above_the_offset_are_cut),
         TEST(garbage_in_an_index_is_not_believed),
+        TEST(an_index_that_is_built_again_loses_no_abort),
         TEST(a_scan_builds_the_index_that_was),
         TEST(a_scan_stops_before_every_damaged_batch),
     };
