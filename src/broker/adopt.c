@@ -2,17 +2,18 @@
 /*
  * Partition directories that the keeper does not know: topics that another broker made.
  *
- * They are adopted when the keeper is new, which is how a directory of Apache Kafka arrives, or when
- * an import was asked for; else load.c sets them aside. With an import the directories are believed
- * in everything: a topic that was deleted and made again meanwhile takes the place of the old one,
- * and one that has grown gets its new partitions.
+ * They are adopted when the keeper is new, which is how a directory of Apache Kafka arrives, or
+ * when an import was asked for; else load.c sets them aside. With an import the directories are
+ * believed in everything: a topic that was deleted and made again meanwhile takes the place of the
+ * old one, and one that has grown gets its new partitions.
  *
  * A directory carries no configuration, and what is not known must not delete anything: an adopted
- * topic begins with retention.ms=-1 and retention.bytes=-1, and without a policy that compacts. These
- * are ordinary overrides, so the rule is short: they hold until somebody alters them, or until the
- * topic's own configuration is imported, at its adoption or at any later start. A configuration that
- * cannot be taken whole in what it says of deletion leaves them in place. The override "adopted"
- * stays: it says that offsets may be missing, and whose configuration an import is for.
+ * topic begins with retention.ms=-1 and retention.bytes=-1, and without a policy that compacts.
+ * These are ordinary overrides, so the rule is short: they hold until somebody alters them, or
+ * until the topic's own configuration is imported, at its adoption or at any later start. A
+ * configuration that cannot be taken whole in what it says of deletion leaves them in place. The
+ * override "adopted" stays: it says that offsets may be missing, and whose configuration an import
+ * is for.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -115,8 +116,7 @@ static void place_here(struct control *c, struct metadata_topic *topic, int32_t 
 {
     int32_t self = c->broker->node_id;
     struct metadata_ids ids = {.ids = &self, .count = 1};
-    struct metadata_partition p = {
-        .leader = self, .leader_epoch = -1, .replicas = ids, .isr = ids};
+    struct metadata_partition p = {.leader = self, .leader_epoch = -1, .replicas = ids, .isr = ids};
 
     for (int32_t i = from; i < to; i++)
         metadata_topic_set_partition(topic, i, &p);

@@ -131,6 +131,7 @@ struct shard {
     struct fetch_cache *fetch_cache;
     bool stopping;
     struct shard_update *stop; /* while it waits for the last connection to end */
+    struct delay drain_delay;  /* which it does not do for ever */
 };
 
 void shard_init(struct shard *s, struct broker *b, int index);
@@ -229,6 +230,8 @@ struct conn {
 void conn_accepted(struct shard *s, struct listener *l, struct io_conn *io);
 /* Closes; it goes when its last request has ended. */
 void conn_close(struct conn *c, const char *why);
+/* Takes no more requests, answers those that have begun, and closes. */
+void conn_drain(struct conn *c);
 void conn_mark_dirty(struct conn *c);
 /* Sends what is ready, frees what was sent. */
 void conn_flush(struct conn *c);

@@ -76,6 +76,22 @@ void conn_close(struct conn *c, const char *why)
     conn_mark_dirty(c);
 }
 
+void conn_drain(struct conn *c)
+{
+    if (c->closing)
+        return;
+    c->read_closed = true;
+    LIST_EACH_SAFE (node, &c->requests) {
+        struct request *r = LIST_ENTRY(node, struct request, link);
+
+        if (r->fetch)
+            fetch_abandon(r->fetch);
+        else if (r->state == REQUEST_QUEUED)
+            request_free(r);
+    }
+    conn_mark_dirty(c);
+}
+
 /* ---- frames ----------------------------------------------------------------------------- */
 
 static bool may_read(const struct conn *c)
@@ -283,6 +299,8 @@ static void received(struct io_op *op)
         received_end(c, op->err);
         return;
     }
+    if (c->read_closed)
+        return;
     c->active_ns = shard_now_ns(c->shard);
     if (c->frame) {
         c->frame_n += c->recv.n;

@@ -207,13 +207,15 @@ static void parse_json(json_t *topics, struct import *im)
     const char *name, *key;
     json_t *configs, *v;
 
-    json_object_foreach (topics, name, configs) {
+    json_object_foreach(topics, name, configs)
+    {
         struct import_topic *t;
 
         if (!json_is_object(configs))
             continue;
         t = find_or_add(im, str_of(name));
-        json_object_foreach (configs, key, v) {
+        json_object_foreach(configs, key, v)
+        {
             const char *value = value_of(v);
 
             if (value)
@@ -237,8 +239,9 @@ enum err import_parse(struct str text, const char *file, struct import *out, cha
     json_decref(json);
     if (out->count > 0)
         return ERR_NONE;
-    *message = xasprintf("%s says nothing of any topic: import what `strandline configs describe "
-                         "--json`, kafka-configs.sh --describe or kafka-topics.sh --describe prints",
-                         file);
+    *message =
+        xasprintf("%s says nothing of any topic: import what `strandline configs describe "
+                  "--json`, kafka-configs.sh --describe or kafka-topics.sh --describe prints",
+                  file);
     return ERR_INVALID_CONFIG;
 }

@@ -35,19 +35,19 @@ static void expect(const struct import *im, const char *topic, const char *key, 
 
 static void what_kafka_configs_prints_is_read(void **state)
 {
-    struct import im = parse(
-        "[2026-01-01 00:00:00,000] WARN something (org.apache.Else)\n"
-        "Dynamic configs for topic a.b are:\n"
-        "  retention.ms=-1 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=-1}\n"
-        "  cleanup.policy=compact,delete sensitive=false "
-        "synonyms={DYNAMIC_TOPIC_CONFIG:cleanup.policy=compact,delete, "
-        "DEFAULT_CONFIG:log.cleanup.policy=delete}\r\n"
-        "Dynamic configs for topic none are:\n"
-        "All configs for topic all are:\n"
-        "  segment.bytes=1 sensitive=false synonyms={DEFAULT_CONFIG:log.segment.bytes=1}\n"
-        "  flush.ms=9 sensitive=false synonyms={}\n"
-        "  retention.bytes=7 sensitive=false "
-        "synonyms={STATIC_BROKER_CONFIG:log.retention.bytes=7}");
+    struct import im =
+        parse("[2026-01-01 00:00:00,000] WARN something (org.apache.Else)\n"
+              "Dynamic configs for topic a.b are:\n"
+              "  retention.ms=-1 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=-1}\n"
+              "  cleanup.policy=compact,delete sensitive=false "
+              "synonyms={DYNAMIC_TOPIC_CONFIG:cleanup.policy=compact,delete, "
+              "DEFAULT_CONFIG:log.cleanup.policy=delete}\r\n"
+              "Dynamic configs for topic none are:\n"
+              "All configs for topic all are:\n"
+              "  segment.bytes=1 sensitive=false synonyms={DEFAULT_CONFIG:log.segment.bytes=1}\n"
+              "  flush.ms=9 sensitive=false synonyms={}\n"
+              "  retention.bytes=7 sensitive=false "
+              "synonyms={STATIC_BROKER_CONFIG:log.retention.bytes=7}");
 
     (void)state;
     assert_int_equal(im.count, 3);
@@ -97,9 +97,13 @@ static void json_is_read(void **state)
 
 static void a_file_without_topics_is_refused(void **state)
 {
-    static const char *const texts[] = {"", "{}", "retention.ms=-1\n", "{\"retention.ms\": \"-1\"}",
+    static const char *const texts[] = {"",
+                                        "{}",
+                                        "retention.ms=-1\n",
+                                        "{\"retention.ms\": \"-1\"}",
                                         "  a=b sensitive=false synonyms={X:a=b}\n",
-                                        "Topic: cut", "Dynamic configs for topic  are:"};
+                                        "Topic: cut",
+                                        "Dynamic configs for topic  are:"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {

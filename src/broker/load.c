@@ -169,8 +169,10 @@ static void publish_image(struct control *c, void *ctx, enum err err)
 }
 
 /*
- * The next leader epoch for what may have lost a tail that somebody saw, and for an adopted log
- * whose history is ahead of the keeper: epochs never go back in a log.
+ * The next leader epoch for what may have lost a tail that somebody saw. Epochs never go back in a
+ * log: where its history is ahead of the keeper, another broker has led, and what that one
+ * acknowledged it may have lost; after its clean stop its epoch goes on, and is not raised, because
+ * a KRaft broker that comes back counts from its own.
  */
 static void raise_epoch(struct load *l, struct load_item *item, struct store_ops *ops,
                         struct metadata_delta *delta)
@@ -180,15 +182,15 @@ static void raise_epoch(struct load *l, struct load_item *item, struct store_ops
     struct metadata_partition next = topic->partitions[item->index];
     struct topic_config config = control_topic_config(c, &topic->configs);
     bool was_clean = item->dir < 0 || c->broker->found[item->dir].clean;
-    bool is_whole = was_clean || (config.flush_on_ack && item->report.bytes_cut == 0);
     bool is_ahead = item->loaded && item->report.latest_epoch > next.leader_epoch;
-    bool is_adopted = next.leader_epoch < 0;
+    bool is_whole =
+        was_clean || (config.flush_on_ack && item->report.bytes_cut == 0 && !is_ahead);
 
-    if (is_whole && !is_ahead && !is_adopted)
+    if (is_whole && !is_ahead && next.leader_epoch >= 0)
         return;
     if (is_ahead)
         next.leader_epoch = item->report.latest_epoch;
-    next.leader_epoch++;
+    next.leader_epoch = MAX(next.leader_epoch + !is_whole, 0);
     next.partition_epoch++;
     store_set_partition(ops, topic->name, item->index, &next);
     metadata_delta_set_partition(delta, topic->name, item->index, &next);

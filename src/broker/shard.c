@@ -15,6 +15,8 @@
 
 #include "base/alloc.h"
 
+/* How long a stop waits for answers to be taken. */
+#define DRAIN_NS 2000000000
 #define ACCEPT_RETRY_NS 100000000
 #define STARVED_RETRY_NS 5000000
 #define DELAY_MARGIN_NS 1000000
@@ -330,8 +332,17 @@ void shard_conn_gone(struct shard *s)
 {
     if (!s->stop || !list_is_empty(&s->conns))
         return;
+    shard_delay_cancel(s, &s->drain_delay);
     update_applied(s, s->stop);
     s->stop = NULL;
+}
+
+static void drained_enough(struct delay *d)
+{
+    struct shard *s = CONTAINER_OF(d, struct shard, drain_delay);
+
+    LIST_EACH_SAFE (node, &s->conns)
+        conn_close(LIST_ENTRY(node, struct conn, link), "broker stops");
 }
 
 static void shard_stop(struct shard *s, struct shard_update *u)
@@ -343,8 +354,11 @@ static void shard_stop(struct shard *s, struct shard_update *u)
         io_cancel(&s->accepts[i].accept.op);
     }
     coordinators_resign(s);
+    /* What was appended is answered: a producer that has to ask again may find somebody who knows
+     * less about it. */
     LIST_EACH_SAFE (node, &s->conns)
-        conn_close(LIST_ENTRY(node, struct conn, link), "broker stops");
+        conn_drain(LIST_ENTRY(node, struct conn, link));
+    shard_delay_set(s, &s->drain_delay, shard_now_ns(s) + DRAIN_NS);
     shard_conn_gone(s);
 }
 
@@ -403,6 +417,7 @@ void shard_init(struct shard *s, struct broker *b, int index)
     s->flush_msg.fn = flush_dirty;
     s->starved_delay.expired = starved_again;
     s->idle_delay.expired = idle_due;
+    s->drain_delay.expired = drained_enough;
     s->decompressor = decompressor_new();
 }
 
