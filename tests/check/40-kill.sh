@@ -27,12 +27,19 @@ start() {
         broker_pid=$(cat "$work/pid")
         return
     fi
+    if [ "${BROKER:-strandline}" = kafka ]; then
+        broker_start --set log.segment.bytes=1048576
+        return
+    fi
     broker_start --set "listeners=PLAINTEXT://127.0.0.1:$port" --set log.segment.bytes=1048576
 }
 
 kill_broker() {
     kill -9 "$broker_pid"
     wait "$broker_pid" 2>/dev/null || true
+    while kill -0 "$broker_pid" 2>/dev/null; do # Kafka is no child of this shell.
+        sleep 0.05
+    done
     broker_pid=
 }
 
