@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/planted.h"
 #include "broker/control.h"
 #include "keeper/znodes.h"
 
@@ -248,6 +249,8 @@ static void block_read(struct keeper_call *call)
         .version = version,
     };
     call->done = block_taken;
+    if (PLANTED(REPEAT_PRODUCER_IDS))
+        b->op.kind = KEEPER_CHECK;
     keeper_multi(b->control->keeper, &b->op, 1, call);
 }
 
