@@ -3,7 +3,8 @@
  * The whole broker in the simulated world.
  *
  *   sim/broker             fixed seeds, the short part (SEEDS=n: so many)
- *   SEED=n sim/broker      one seed
+ *   SEED=n sim/broker      one seed, or with SEEDS from there on
+ *   HUNT=1                 goes on behind a violation, and tells of each in one line
  *
  * Each seed runs in a child. A violation prints the story of the seed, its last events, and in
  * words what is wrong.
@@ -149,17 +150,27 @@ static int fail(const struct order_of_run *order, const struct outcome *found)
 static int run_seeds(void)
 {
     uint64_t first = number_of("SEED", 1);
-    uint64_t count = getenv("SEED") ? 1 : number_of("SEEDS", SEEDS_SHORT);
+    uint64_t count = number_of("SEEDS", getenv("SEED") ? 1 : SEEDS_SHORT);
     struct order_of_run o = {.fault = (int)number_of("FAULT", 0)};
     struct counts sum = {0};
     struct outcome out;
+    int failed = 0;
 
     for (o.seed = first; o.seed < first + count; o.seed++) {
-        if (!try_seed(&o, &out))
-            return fail(&o, &out);
+        bool ok = try_seed(&o, &out);
+
         add(&sum, &out.counts);
+        if (!ok && !getenv("HUNT"))
+            return fail(&o, &out);
+        if (!ok)
+            printf("seed %llu: %s\n", (unsigned long long)o.seed, out.violation);
+        failed += !ok;
     }
     print_counts(&sum, count);
+    if (failed > 0) {
+        printf("%llu passed, %d failed\n", (unsigned long long)count - (uint64_t)failed, failed);
+        return 1;
+    }
     if (count >= SEEDS_SHORT && !has_shown_enough(&sum, (int64_t)count)) {
         printf("the seeds have not exercised what they should: this shows nothing\n");
         return 1;

@@ -50,6 +50,7 @@ struct consumer {
     struct list positions;
     int16_t version;
     bool uses_session;
+    bool is_eager; /* the next fetch follows the answer at once */
     int32_t session_id;
     int32_t session_epoch;
     /* one fetch at a time */
@@ -302,6 +303,8 @@ static bool is_session_error(enum err err)
            err == ERR_FETCH_SESSION_TOPIC_ID_ERROR;
 }
 
+static void read_on(struct consumer *c);
+
 static void fetched(struct call *call, enum err err, void *response)
 {
     struct consumer *c = CONTAINER_OF(call, struct consumer, fetch_call);
@@ -328,6 +331,8 @@ static void fetched(struct call *call, enum err err, void *response)
     take_response(c, r);
     if (c->session_epoch == 0)
         forget_session(c);
+    if (c->is_eager && !run_is_over(c->run))
+        read_on(c);
 }
 
 /* ---- fetch requests --------------------------------------------------------------------- */
@@ -409,8 +414,14 @@ static void choose_limits(struct consumer *c, struct fetch_builder *b)
     static const int32_t mins[] = {0, 1, 1, 3000};
     static const int32_t bytes[] = {300, 2000, 16384, 1048576};
 
+    bool lies_in_wait = c->run->is_sparse && run_choose(c->run, 4) != 0;
+
     c->wait_ms = c->verifies ? 20 : choose_of(c, waits, 4);
     c->min_bytes = choose_of(c, mins, 4);
+    if (lies_in_wait) {
+        c->wait_ms = waits[3];
+        c->min_bytes = 1;
+    }
     b->request.max_wait_ms = c->wait_ms;
     b->request.min_bytes = c->min_bytes;
     b->request.max_bytes = c->verifies ? bytes[3] : choose_of(c, bytes, 4);
@@ -474,8 +485,7 @@ static void check_progress(struct consumer *c, struct position *pos)
     check_wake(c, pos);
     if (pos->behind_ns == 0)
         pos->behind_ns = now;
-    if (MAX(pos->behind_ns, c->run->calm_since_ns) + STUCK_NS < now &&
-        c->run->calm_since_ns < INT64_MAX)
+    if (MAX(pos->behind_ns, c->run->calm_since_ns) < now - STUCK_NS)
         violate(c->run, "%s-%d: a consumer is stuck at %lld, acknowledged up to %lld",
                 pos->topic->name, pos->partition, (long long)pos->next,
                 (long long)pos->topic->parts[pos->partition].acked_end);
@@ -501,6 +511,13 @@ static void wander(struct consumer *c)
     }
 }
 
+static void read_on(struct consumer *c)
+{
+    subscribe(c);
+    wander(c);
+    send_fetch(c);
+}
+
 void consumer_tick(struct consumer *c)
 {
     int64_t now = run_now(c->run);
@@ -512,11 +529,8 @@ void consumer_tick(struct consumer *c)
     c->next_ns = now + (int64_t)run_choose(c->run, c->verifies ? 2 : 15) * MS;
     if (!c->lists)
         list_next(c);
-    if (c->fetches)
-        return;
-    subscribe(c);
-    wander(c);
-    send_fetch(c);
+    if (!c->fetches)
+        read_on(c);
 }
 
 void consumer_restart(struct consumer *c)
@@ -569,6 +583,7 @@ static void opened(struct peer *peer)
 
     c->version = versions[run_choose(c->run, 7)];
     c->uses_session = c->version >= 7 && !c->is_verifier && run_choose(c->run, 2) == 1;
+    c->is_eager = run_choose(c->run, 2) == 1;
     c->session_id = 0;
     forget_session(c);
 }

@@ -21,7 +21,9 @@
 #include "base/limits.h"
 #include "run.h"
 
-#define VALUE_FILLER_MAX 700
+#define VALUE_FILLER_MAX 70000 /* more than a shard decompresses by itself */
+#define VALUE_FILLER_USUAL 700
+#define LARGE_ONCE_IN 64
 #define KEY_BYTES 12
 
 /* ---- topics ----------------------------------------------------------------------------- */
@@ -70,13 +72,17 @@ static int32_t add_batch(struct history *h)
 static int32_t fill_value(uint8_t *value, int32_t number, int place)
 {
     struct rng rng = rng_seeded((uint64_t)number << 8 | (uint64_t)place);
-    int32_t filler = (int32_t)rng_below(&rng, VALUE_FILLER_MAX);
+    int32_t filler = (int32_t)rng_below(&rng, VALUE_FILLER_USUAL);
     uint8_t c = (uint8_t)rng_u64(&rng);
+    bool is_large = number % LARGE_ONCE_IN == 0 && place == 0;
 
     put_i32(value, number);
     put_i32(value + 4, place);
+    if (is_large)
+        filler = VALUE_FILLER_MAX;
+    /* Large ones do not compress. */
     for (int32_t i = 0; i < filler; i++)
-        value[8 + i] = (uint8_t)(c + (i >> 5));
+        value[8 + i] = is_large ? (uint8_t)rng_u64(&rng) : (uint8_t)(c + (i >> 5));
     return 8 + filler;
 }
 

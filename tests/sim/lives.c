@@ -92,7 +92,7 @@ static void make_storm(struct run *run)
     o->net_reset_ppm = p->has_network_faults ? rate(run, 3000) : 0;
     o->net_refuse_ppm = p->has_network_faults ? rate(run, 200000) : 0;
     o->disk_stall_ppm = p->has_disk_errors ? rate(run, 500) : 0;
-    o->eio_sync_ppm = p->has_disk_errors ? rate(run, 3000) : 0;
+    o->eio_sync_ppm = p->has_disk_errors ? rate(run, 20000) : 0;
     o->eio_write_ppm = p->has_disk_errors ? rate(run, 1000) : 0;
     o->eio_read_ppm = p->has_disk_errors ? rate(run, 300) : 0;
     o->eio_meta_ppm = p->has_disk_errors ? rate(run, 1000) : 0;
@@ -237,6 +237,10 @@ static void live(struct run *run)
     struct ending ending = choose_ending(run);
     uint32_t slices = 1 + run_choose(run, LIFE_SLICES_MAX);
 
+    run->is_sparse = run_choose(run, 4) == 3;
+    if (run->is_sparse)
+        slices *= 4;
+
     if (is_calm)
         make_calm(run);
     else
@@ -271,6 +275,7 @@ static bool is_over(void *ctx)
 static void start_calmly(struct run *run)
 {
     make_calm(run);
+    run->is_sparse = false;
     tell(run, "all faults end, the broker starts");
     node_start(run);
     wait_for(run, START_NS, is_ready_or_dead);
@@ -345,6 +350,7 @@ static void choose_plan(struct run *run)
     p->has_weather = maybe(run);
     p->has_page_cache_topics = maybe(run);
     p->crash_calls_max = calls[run_choose(run, 3)];
+    p->retention_check_ms = maybe(run) ? 200 : 30000;
 }
 
 static void make_weather(struct run *run)

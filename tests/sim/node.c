@@ -37,7 +37,7 @@ static struct config *settings(const struct run *run)
     set(c, "log.dirs=%s", run->plan.dirs == 1 ? "/data" : "/data,/more");
     set(c, "num.shards=%d", run->plan.shards);
     set(c, "auto.create.topics.enable=false");
-    set(c, "log.retention.check.interval.ms=%d", 200);
+    set(c, "log.retention.check.interval.ms=%d", run->plan.retention_check_ms);
     set(c, "log.flush.offset.checkpoint.interval.ms=%d", 300);
     set(c, "log.flush.start.offset.checkpoint.interval.ms=%d", 400);
     set(c, "replica.high.watermark.checkpoint.interval.ms=%d", 250);

@@ -18,6 +18,7 @@
 #define PARTS_MAX 3
 #define DEPTH_MAX 5
 #define PAUSE_MS_MAX 25
+#define SILENCE_NS (3 * SECOND)
 #define TIMEOUT_MS 3000
 #define GAP 1000000 /* of sequences: nobody gets that far */
 
@@ -180,6 +181,9 @@ static void answered(struct produce_call *pc, struct item *item,
                         err == ERR_NOT_LEADER_OR_FOLLOWER ||
                         err == ERR_UNKNOWN_TOPIC_OR_PARTITION || err == ERR_UNKNOWN_TOPIC_ID;
 
+    tell(p->run, "producer %lld, %s-%d batch %d, %s%s: %s at %lld", (long long)p->id,
+         lane->topic->name, lane->partition, item->number, item->is_bad ? "bad, " : "",
+         item->tries > 1 ? "again" : "first", err_name(err), (long long)r->base_offset);
     if (r->index != lane->partition)
         violate(p->run, "an answer for partition %d came where %d was due", r->index,
                 lane->partition);
@@ -353,6 +357,14 @@ static void send_new(struct producer *p)
         send_items(p, items, n, version);
 }
 
+/* Mostly one request, now and then several that arrive together. */
+static void send_some(struct producer *p)
+{
+    do
+        send_new(p);
+    while (p->peer.call_count < p->depth && run_choose(p->run, 4) == 3);
+}
+
 /* One request for each batch, in order. */
 static void send_again(struct producer *p, struct lane *lane)
 {
@@ -422,20 +434,27 @@ static bool is_producing(struct producer *p)
     return !p->resets && !(p->is_idempotent && p->id < 0);
 }
 
+static int64_t choose_pause(struct run *run)
+{
+    if (!run->is_sparse)
+        return (int64_t)run_choose(run, PAUSE_MS_MAX) * MS;
+    return run_choose(run, 3) == 0 ? SILENCE_NS : 0;
+}
+
 void producer_tick(struct producer *p)
 {
     int64_t now = run_now(p->run);
 
     if (!is_producing(p) || now < p->next_ns)
         return;
-    p->next_ns = now + (int64_t)run_choose(p->run, PAUSE_MS_MAX) * MS;
+    p->next_ns = now + choose_pause(p->run);
     repair_lanes(p);
     if (p->run->no_producing || p->peer.call_count >= p->depth)
         return;
     if (run_once_in(p->run, 400))
         p->resets = true;
     else
-        send_new(p);
+        send_some(p);
 }
 
 static void opened(struct peer *peer)

@@ -35,6 +35,7 @@ struct plan {
     bool has_weather;           /* short reads, cold caches, chopped segments: slow, never wrong */
     bool has_page_cache_topics; /* some have flush.on.ack=false */
     uint32_t crash_calls_max;
+    int retention_check_ms;
 };
 
 /* What was exercised: a run without it shows nothing. */
@@ -82,6 +83,7 @@ struct run {
     struct io_loop *client_loop;
     struct clients *clients;
     struct list peers; /* struct peer by link */
+    bool is_sparse;    /* this life: bursts and silences, so that nobody hides a lost wake-up */
     bool no_producing; /* the end: only what is there is read */
     bool ends;         /* the clients' process ends */
     /* Since when nothing is wrong with the world; INT64_MAX while something is. */
