@@ -15,15 +15,16 @@
     X(ACCEPT_TORN_TAIL, "recover batches without looking at their checksums")                      \
     X(CUT_ONE_TOO_MANY, "recover one batch too few behind a torn tail")                            \
     X(EARLY_RECOVERY_POINT, "move the recovery point before the segments are synced")              \
-    X(EARLY_INDEX, "write index entries before their batches, and believe them")                   \
+    X(INDEX_ONE_TOO_FAR, "let an index entry name the batch behind its own")                       \
     X(FORGET_PRODUCERS_AT_ROLL, "forget the producers when a segment is full")                     \
     X(KEEP_ONE_BATCH, "remember one batch of a producer instead of five")                          \
-    X(SERVE_ABOVE_DURABLE, "let readers see what is not durable")                                  \
+    X(NO_DUPLICATE_CHECK, "take a batch that was sent again for a new one")                        \
+    X(DELETE_NOT_STORED, "delete a topic in memory alone")                                         \
     X(LOST_WAKE_UP, "register a waiting fetch without looking again")                              \
     X(FORGET_TO_WAKE, "append without waking the fetches that wait")                               \
     X(FETCH_WITHOUT_DEADLINE, "let a fetch wait for ever")                                         \
     X(SESSION_FORGETS_PARTITION, "let a fetch session forget a partition")                         \
-    X(SHUT_FORGETS_WAITERS, "delete a partition without answering its producers")                  \
+    X(NO_ORDER_OF_VALIDATION, "append past an unfinished validation")                              \
     X(REPEAT_PRODUCER_IDS, "hand out producer ids again after a restart")                          \
     X(CONFIG_NOT_STORED, "answer a change of configuration without storing it")                    \
     X(KEEPER_WITHOUT_SYNC, "commit to the keeper without a sync")                                  \

@@ -111,8 +111,6 @@ void fetch_wake_partition(struct partition *p)
 
 static int64_t read_bound(const struct log_bounds *b, bool is_committed)
 {
-    if (PLANTED(SERVE_ABOVE_DURABLE))
-        return b->end;
     return is_committed ? b->last_stable : b->high_watermark;
 }
 

@@ -139,8 +139,6 @@ void partition_shut(struct partition *p, bool delete_files)
     p->refusing = true;
     while ((part = LIST_FIRST(&p->produce_waiters, struct produce_part, link))) {
         list_remove(&part->link);
-        if (PLANTED(SHUT_FORGETS_WAITERS))
-            continue;
         produce_part_done(part, err);
     }
     coordinator_close(p, ERR_NOT_COORDINATOR);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/planted.h"
 #include "broker/control.h"
 
 struct deletion {
@@ -66,7 +67,7 @@ static void remove_nodes(struct deletions *ds)
     struct store_ops *ops = store_ops_new();
 
     for (int32_t i = 0; i < ds->count; i++)
-        if (ds->items[i].topic)
+        if (ds->items[i].topic && !PLANTED(DELETE_NOT_STORED))
             store_remove_topic(ops, ds->items[i].topic);
     store_commit(ds->control, ops, nodes_removed, ds);
 }
@@ -181,7 +182,7 @@ static void deletions_run(struct control *c, struct task *t)
     for (int32_t i = 0; i < ds->count; i++) {
         refuse_repeated(ds, i);
         any = any || ds->items[i].topic;
-        if (ds->items[i].topic && !ds->items[i].topic->is_deleting)
+        if (ds->items[i].topic && !ds->items[i].topic->is_deleting && !PLANTED(DELETE_NOT_STORED))
             store_mark_deletion(ops, ds->items[i].topic->name);
     }
     if (ops->n > 0) {

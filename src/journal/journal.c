@@ -318,9 +318,9 @@ static enum err write_log(struct journal *j, struct journal_log *log)
         return ERR_FAILED_DIR;
     if (log->_first->err)
         return log->_first->err; /* All were refused. */
-    err = PLANTED(EARLY_INDEX) ? write_sides(j, log) : write_data(j, log);
+    err = write_data(j, log);
     if (!err)
-        err = PLANTED(EARLY_INDEX) ? write_data(j, log) : write_sides(j, log);
+        err = write_sides(j, log);
     if (err == ERR_NO_SPACE) {
         log->refusing = true;
         /* Index entries stay: the owner cuts them with JOURNAL_TRUNCATE. */

@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/planted.h"
 #include "base/limits.h"
 #include "log/files_int.h"
 
@@ -159,7 +160,7 @@ void segment_tail_add(struct segment_tail *t, int64_t base_offset, const struct 
     }
     if (t->unindexed_bytes > index_interval_bytes) {
         put_i32(out->index, (int32_t)(b->last_offset - base_offset));
-        put_i32(out->index + 4, (int32_t)t->size);
+        put_i32(out->index + 4, (int32_t)(t->size + (PLANTED(INDEX_ONE_TOO_FAR) ? b->bytes : 0)));
         out->has_index = true;
         out->has_time = put_time_entry(t, base_offset, out->time);
         t->index_count++;
