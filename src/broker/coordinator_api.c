@@ -54,7 +54,8 @@ static void answer(struct request *r)
     if (r->header.api_version < 4) {
         fill_one(r, in->key, first);
         out->error_code = first->error_code;
-        out->error_message = first->error_message;
+        /* Kafka says so where all is well. */
+        out->error_message = first->error_code ? first->error_message : STR_LIT("NONE");
         out->node_id = first->node_id;
         out->host = first->host;
         out->port = first->port;

@@ -9,9 +9,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -189,6 +191,24 @@ func consume(ctx context.Context, bootstrap string, topics []string) {
 	}
 }
 
+// member consumes in a group until it is told to stop; see ../groups/members.py.
+func member(bootstrap, group, topic string) {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	client := connect(bootstrap, kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic),
+		kgo.Balancers(kgo.RangeBalancer()), kgo.SessionTimeout(6*time.Second),
+		kgo.HeartbeatInterval(time.Second), kgo.DisableAutoCommit(),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	defer client.Close()
+	for ctx.Err() == nil {
+		fetches := client.PollFetches(ctx)
+		fetches.EachRecord(func(r *kgo.Record) { fmt.Println(r.Partition, r.Offset) })
+		if err := client.CommitUncommittedOffsets(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, "franz-go: commit:", err)
+		}
+	}
+}
+
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -201,6 +221,8 @@ func main() {
 		produce(ctx, arg[2], arg[3], arg[4], arg[5], arg[6])
 	case "consume":
 		consume(ctx, arg[2], arg[3:])
+	case "member":
+		member(arg[2], arg[3], arg[4])
 	default:
 		check(fmt.Errorf("no such command: %s", arg[1]))
 	}

@@ -5,11 +5,14 @@
 One program for both generations: 2.0.2, which guesses the broker's version from its ApiVersions
 answer and speaks old fixed versions, and 3.x, which negotiates.
 """
+import signal
 import sys
 
 import kafka
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.errors import CommitFailedError
 
 IS_OLD = kafka.__version__.startswith("2.0")
 
@@ -83,6 +86,26 @@ def consume(bootstrap, *topics):
     consumer.close()
 
 
+def member(bootstrap, group, topic):
+    """Consume in a group until SIGTERM; see ../groups/members.py."""
+    stop = []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
+    consumer = KafkaConsumer(
+        topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest",
+        enable_auto_commit=False, session_timeout_ms=6000, heartbeat_interval_ms=1000,
+        partition_assignment_strategy=[RangePartitionAssignor])
+    while not stop:
+        records = [r for batch in consumer.poll(timeout_ms=200).values() for r in batch]
+        for record in records:
+            print(record.partition, record.offset, flush=True)
+        if records:
+            try:
+                consumer.commit()
+            except CommitFailedError as error:  # the group rebalances: somebody reads them again
+                print(error, file=sys.stderr)
+    consumer.close(autocommit=False)
+
+
 if __name__ == "__main__":
-    {"version": version, "create": create, "produce": produce, "consume": consume}[sys.argv[1]](
-        *sys.argv[2:])
+    {"version": version, "create": create, "produce": produce, "consume": consume,
+     "member": member}[sys.argv[1]](*sys.argv[2:])
