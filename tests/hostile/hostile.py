@@ -377,10 +377,13 @@ def settle(pid, expected):
     return descriptors(pid) - expected
 
 
-def create_victim_topic(address):
+def create_topics(address):
     peer = Peer(address)
     peer.send(request("CreateTopics", 2, {"timeout_ms": 30000, "topics": [
         {"name": TOPIC, "num_partitions": 1, "replication_factor": 1}]}))
+    peer.answer()
+    # Whoever first asks for a coordinator makes the broker create its topic, and open its files.
+    peer.send(request("FindCoordinator", 0, {"key": "some group"}))
     peer.answer()
     peer.close()
     with Beside(address) as beside:
@@ -406,7 +409,7 @@ def run(attack, address, pid, limit_mib):
 def main():
     host, port = sys.argv[1].rsplit(":", 1)
     address, pid, limit_mib = (host, int(port)), int(sys.argv[2]), int(sys.argv[3])
-    create_victim_topic(address)
+    create_topics(address)
     time.sleep(0.5)
     before = descriptors(pid)
     attacks = [a for a in ATTACKS if len(sys.argv) < 5 or a.__name__ in sys.argv[4:]]
