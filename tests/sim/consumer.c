@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/limits.h"
 #include "clients.h"
 
 #define WAKE_NS (2 * SECOND)
@@ -411,7 +412,7 @@ static int32_t choose_of(struct consumer *c, const int32_t *v, uint32_t n)
 static void choose_limits(struct consumer *c, struct fetch_builder *b)
 {
     static const int32_t waits[] = {0, 20, 500, 20000};
-    static const int32_t mins[] = {0, 1, 1, 3000};
+    static const int32_t mins[] = {0, 1, 1, 200};
     static const int32_t bytes[] = {300, 2000, 16384, 1048576};
 
     bool lies_in_wait = c->run->is_sparse && run_choose(c->run, 4) != 0;
@@ -420,7 +421,7 @@ static void choose_limits(struct consumer *c, struct fetch_builder *b)
     c->min_bytes = choose_of(c, mins, 4);
     if (lies_in_wait) {
         c->wait_ms = waits[3];
-        c->min_bytes = 1;
+        c->min_bytes = choose_of(c, mins + 2, 2);
     }
     b->request.max_wait_ms = c->wait_ms;
     b->request.min_bytes = c->min_bytes;
@@ -458,14 +459,27 @@ static void send_fetch(struct consumer *c)
 
 /* ---- liveness --------------------------------------------------------------------------- */
 
+/* Stored bytes that an acknowledgement has made readable, at the least. */
+static int32_t bytes_ready(const struct position *pos)
+{
+    const struct part *p = &pos->topic->parts[pos->partition];
+    int32_t bytes = 0;
+
+    for (int64_t o = pos->next; o < p->acked_end; o++)
+        if (o == pos->next || p->at[o] != p->at[o - 1])
+            bytes += BATCH_HEADER_BYTES;
+    return bytes;
+}
+
 static void check_wake(struct consumer *c, const struct position *pos)
 {
     const struct part *p = &pos->topic->parts[pos->partition];
     int64_t since = MAX(p->acked_ns, c->fetch_call.sent_ns);
 
-    if (!c->fetches || c->fetch_call.sent_ns < c->run->calm_since_ns || c->min_bytes > 1)
+    if (!c->fetches || c->fetch_call.sent_ns < c->run->calm_since_ns ||
+        run_now(c->run) <= since + WAKE_NS)
         return;
-    if (pos->in_session == pos->next && run_now(c->run) > since + WAKE_NS)
+    if (pos->in_session == pos->next && bytes_ready(pos) >= c->min_bytes)
         violate(c->run,
                 "%s-%d: a fetch at %lld has slept for %lld ms since offset %lld was acknowledged",
                 pos->topic->name, pos->partition, (long long)pos->next,

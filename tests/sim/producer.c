@@ -18,7 +18,8 @@
 #define PARTS_MAX 3
 #define DEPTH_MAX 5
 #define PAUSE_MS_MAX 25
-#define SILENCE_NS (3 * SECOND)
+#define PERIOD_NS (3 * SECOND)
+#define BURST_NS (100 * MS)
 #define TIMEOUT_MS 3000
 #define GAP 1000000 /* of sequences: nobody gets that far */
 
@@ -438,7 +439,9 @@ static int64_t choose_pause(struct run *run)
 {
     if (!run->is_sparse)
         return (int64_t)run_choose(run, PAUSE_MS_MAX) * MS;
-    return run_choose(run, 3) == 0 ? SILENCE_NS : 0;
+    /* All are silent at the same time. */
+    return run_now(run) % PERIOD_NS < BURST_NS ? (int64_t)run_choose(run, 10) * MS
+                                               : PERIOD_NS - run_now(run) % PERIOD_NS;
 }
 
 void producer_tick(struct producer *p)
