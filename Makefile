@@ -127,8 +127,14 @@ $(SIMS): LDLIBS = $(call libs_of,$(MODULES) test)
 $(SIMS): $(B)/sim/%: $(B)/tests/sim/%.o $(call obj,$(filter-out $(SIM_MAIN),$(SIM_ALL))) \
     $(call lib,$(MODULES)) $(IO_SIM)
 	$(link)
+# SEED=n replays one seed, SEEDS=n runs so many; a program by itself runs a short part.
+.PHONY: sim-planted
 sim: $(SIMS)
-	@printf '%s\n' $(SIMS) | tools/run-tests $(B)/log/sim
+	@set -e; for sim in $(SIMS); do SEEDS=$(or $(SEEDS),$(if $(SEED),1,700)) $$sim; done
+# Every planted mistake (src/base/planted.h) has to be found; the program has none of them.
+sim-planted:
+	@$(MAKE) --no-print-directory B=$(B)/planted PLANT=CHOSEN $(B)/planted/sim/broker
+	@$(B)/planted/sim/broker
 
 # ---- Fuzzing: tests/fuzz/<name>.c is a libFuzzer target; gcc and replay.c replay its corpus.
 FUZZ := $(patsubst tests/fuzz/%.c,%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)))
@@ -210,7 +216,8 @@ help:
 	@echo 'make test            units, simulation, corpora, layers, tidy; under 3 minutes'
 	@echo 'make test-<module>   the unit tests of one module: $(strip $(MODULES))'
 	@echo 'make check           real clients and Apache Kafka (tools/deps check installs them)'
-	@echo 'make sim             the simulations of tests/sim'
+	@echo 'make sim             the simulations of tests/sim, a minute; SEED=n, SEEDS=n, HUNT=1'
+	@echo 'make sim-planted     another build: the simulation has to find every planted mistake'
 	@echo 'make fuzz[-<name>]   fuzz with clang for SECONDS=$(SECONDS) each: $(FUZZ)'
 	@echo 'make bench           us and Apache Kafka side by side; ARGS=... for bench/compare'
 	@echo 'make bench-<name>    build and run bench/<name>.c'
