@@ -108,7 +108,7 @@ result() { # status, what
 # The broker of $program, from an empty directory.
 scenario() { # count of rounds
     port=$(free_port)
-    rm -rf "$work"/*
+    rm -rf "${work:?}"/*
     start
     create_topics
     run_rounds "$1"

@@ -40,7 +40,7 @@ expect() { # what, command...
 
 start() {
     broker_start --set "log.segment.bytes=$SEGMENT" --set log.retention.check.interval.ms=500 \
-        --set log.initial.task.delay.ms=500 --set log.segment.delete.delay.ms=500 "$@"
+        --set log.initial.task.delay.ms=500 --set log.segment.delete.delay.ms=500
 }
 
 workload() { # topic, option...
@@ -132,7 +132,7 @@ at_exit_here() {
 trap at_exit_here EXIT
 
 mount_volume() { # kind
-    rm -rf "$work"/* && mkdir "$work/data"
+    rm -rf "${work:?}"/* && mkdir "$work/data"
     case $1 in
     tmpfs) mount -t tmpfs -o size=300m tmpfs "$work/data" ;;
     ext4) truncate -s 300M "$work/image" && mkfs.ext4 -q "$work/image" &&
