@@ -32,7 +32,7 @@
 #define FETCH_SLICE_BYTES_MAX (256 * 1024)
 
 /* Groups: what members may make the coordinator keep. Kafka's bounds are frames and records. */
-#define GROUP_PROTOCOLS_MAX 100                     /* that one member offers */
+#define GROUP_PROTOCOLS_MAX 32                      /* that one member offers */
 #define GROUP_MEMBER_BYTES_MAX (1024 * 1024)        /* of a member's protocols */
 #define GROUP_BYTES_MAX (64 * 1024 * 1024)          /* of all members' of a group */
 #define GROUP_PENDING_MAX 10000                     /* ids given out and not yet used */

@@ -11,6 +11,7 @@
  */
 #include <stdlib.h>
 
+#include "base/limits.h"
 #include "group/group_int.h"
 
 /* ---- Finding ---------------------------------------------------------------------------- */
@@ -157,48 +158,40 @@ bool group__supports(const struct group *group, const struct join_group_request 
     return false;
 }
 
-/* Members whose first choice among the candidates is this one. */
-static int32_t count_votes(const struct group *group, const struct str *candidates, int32_t n,
-                           int32_t which)
+/* Each member votes for the first of its protocols that is a candidate. */
+static void count_votes(const struct group *group, const struct str *candidates, int32_t n,
+                        int32_t *votes)
 {
-    int32_t votes = 0;
+    for (const struct group_member *m = group->members; m; m = m->hh.next) {
+        int32_t c = n;
 
-    for (const struct group_member *m = group->members; m; m = m->hh.next)
-        for (int32_t i = 0; i < m->protocol_count; i++) {
-            int32_t c = 0;
-
-            while (c < n && !str_eq(candidates[c], m->protocols[i].name))
+        for (int32_t i = 0; i < m->protocol_count && c == n; i++)
+            for (c = 0; c < n && !str_eq(candidates[c], m->protocols[i].name);)
                 c++;
-            if (c == n)
-                continue;
-            votes += c == which;
-            break;
-        }
-    return votes;
+        assert(c < n);
+        votes[c]++;
+    }
 }
 
+/* The candidate with most votes; among equals the one that the first member prefers. */
 struct str group__choose_protocol(const struct group *group)
 {
     const struct group_member *first = group->members;
-    struct str *candidates = xcalloc((size_t)first->protocol_count, sizeof(*candidates));
-    struct str chosen = str_null();
+    struct str candidates[GROUP_PROTOCOLS_MAX];
+    int32_t votes[GROUP_PROTOCOLS_MAX] = {0};
     int32_t n = 0;
-    int32_t most = -1;
+    int32_t best = 0;
 
+    assert(first->protocol_count <= GROUP_PROTOCOLS_MAX);
     for (int32_t i = 0; i < first->protocol_count; i++)
         if (all_support(group, first->protocols[i].name))
             candidates[n++] = first->protocols[i].name;
-    for (int32_t i = 0; i < n; i++) {
-        int32_t votes = n == 1 ? 0 : count_votes(group, candidates, n, i);
-
-        if (votes <= most)
-            continue;
-        most = votes;
-        chosen = candidates[i];
-    }
-    free(candidates);
-    assert(!str_is_null(chosen));
-    return chosen;
+    assert(n > 0);
+    count_votes(group, candidates, n, votes);
+    for (int32_t i = 1; i < n; i++)
+        if (votes[i] > votes[best])
+            best = i;
+    return candidates[best];
 }
 
 int64_t group__rebalance_timeout_ms(const struct group *group)
