@@ -170,9 +170,9 @@ static void publish_image(struct control *c, void *ctx, enum err err)
 
 /*
  * The next leader epoch for what may have lost a tail that somebody saw. Epochs never go back in a
- * log: where its history is ahead of the keeper, another broker has led, and what that one
- * acknowledged it may have lost; after its clean stop its epoch goes on, and is not raised, because
- * a KRaft broker that comes back counts from its own.
+ * log: where its history is ahead of the keeper, another broker has led. It may have lost what it
+ * acknowledged; and after a clean stop clients may know a later epoch than the log, because KRaft
+ * counts the leader's going too, and clients take no older one.
  */
 static void raise_epoch(struct load *l, struct load_item *item, struct store_ops *ops,
                         struct metadata_delta *delta)
@@ -183,14 +183,14 @@ static void raise_epoch(struct load *l, struct load_item *item, struct store_ops
     struct topic_config config = control_topic_config(c, &topic->configs);
     bool was_clean = item->dir < 0 || c->broker->found[item->dir].clean;
     bool is_ahead = item->loaded && item->report.latest_epoch > next.leader_epoch;
-    bool is_whole =
-        was_clean || (config.flush_on_ack && item->report.bytes_cut == 0 && !is_ahead);
+    bool is_whole = was_clean || (config.flush_on_ack && item->report.bytes_cut == 0);
+    bool is_adopted = next.leader_epoch < 0;
 
-    if (is_whole && !is_ahead && next.leader_epoch >= 0)
+    if (is_whole && !is_ahead && !is_adopted)
         return;
     if (is_ahead)
         next.leader_epoch = item->report.latest_epoch;
-    next.leader_epoch = MAX(next.leader_epoch + !is_whole, 0);
+    next.leader_epoch++;
     next.partition_epoch++;
     store_set_partition(ops, topic->name, item->index, &next);
     metadata_delta_set_partition(delta, topic->name, item->index, &next);
