@@ -11,7 +11,6 @@
 #include "base/alloc.h"
 #include "log/files_int.h"
 
-#define VERSION 0
 
 static int compare(const struct checkpoint_entry *e, const char *topic, int32_t partition)
 {
@@ -94,13 +93,14 @@ bool checkpoint_remove(struct checkpoint *c, const char *topic, int32_t partitio
     return true;
 }
 
-static enum err parse_entry(struct str line, struct checkpoint *c)
+static enum err parse_entry(void *ctx, struct str line)
 {
+    struct checkpoint *c = ctx;
     struct str topic, partition, offset, more;
     int64_t p, o;
 
     if (!text_next_word(&line, &topic) || !text_next_word(&line, &partition) ||
-        !text_next_word(&line, &offset) || text_next_word(&line, &more))
+        !text_next_word(&line, &offset) || text_next_word(&line, &more) || !is_topic_name(topic))
         return ERR_CORRUPT;
     if (str_to_i64(partition, &p) || str_to_i64(offset, &o) || p < 0 || p > INT32_MAX || o < 0)
         return ERR_CORRUPT;
@@ -110,36 +110,12 @@ static enum err parse_entry(struct str line, struct checkpoint *c)
     return ERR_NONE;
 }
 
-static enum err parse_lines(struct str text, struct checkpoint *c)
-{
-    struct str line;
-    int64_t version, count;
-    int64_t lines = 0;
-
-    if (!text_next_line(&text, &line))
-        return ERR_NONE;
-    if (str_to_i64(line, &version))
-        return ERR_CORRUPT;
-    if (version != VERSION)
-        return ERR_BAD_VERSION;
-    if (!text_next_line(&text, &line))
-        return ERR_NONE;
-    if (str_to_i64(line, &count))
-        return ERR_CORRUPT;
-    for (; text_next_line(&text, &line); lines++) {
-        enum err err = parse_entry(line, c);
-        if (err)
-            return err;
-    }
-    return lines == count ? ERR_NONE : ERR_CORRUPT;
-}
-
 enum err checkpoint_parse(struct str text, struct checkpoint *c)
 {
     enum err err;
 
     *c = (struct checkpoint){.v = NULL};
-    err = parse_lines(text, c);
+    err = text_parse_entries(text, parse_entry, c);
     if (err)
         checkpoint_fini(c);
     return err;
@@ -148,7 +124,7 @@ enum err checkpoint_parse(struct str text, struct checkpoint *c)
 void checkpoint_format(const struct checkpoint *c, struct buf *out)
 {
     char line[320];
-    int n = snprintf(line, sizeof(line), "%d\n%zu\n", VERSION, c->n);
+    int n = snprintf(line, sizeof(line), "%d\n%zu\n", TEXT_ENTRIES_VERSION, c->n);
 
     buf_reset(out);
     buf_append(out, line, (size_t)n);

@@ -13,7 +13,6 @@
 #include "base/assert.h"
 #include "log/files_int.h"
 
-#define VERSION 0
 
 void epochs_fini(struct epochs *e)
 {
@@ -110,8 +109,9 @@ bool epochs_truncate_start(struct epochs *e, int64_t offset)
     return true;
 }
 
-static enum err parse_entry(struct str line, struct epochs *e)
+static enum err parse_entry(void *ctx, struct str line)
 {
+    struct epochs *e = ctx;
     struct str first, second, more;
     int64_t epoch, start;
 
@@ -125,36 +125,12 @@ static enum err parse_entry(struct str line, struct epochs *e)
     return ERR_NONE;
 }
 
-static enum err parse_lines(struct str text, struct epochs *e)
-{
-    struct str line;
-    int64_t version, count;
-    int64_t lines = 0;
-
-    if (!text_next_line(&text, &line))
-        return ERR_NONE;
-    if (str_to_i64(line, &version))
-        return ERR_CORRUPT;
-    if (version != VERSION)
-        return ERR_BAD_VERSION;
-    if (!text_next_line(&text, &line))
-        return ERR_NONE;
-    if (str_to_i64(line, &count))
-        return ERR_CORRUPT;
-    for (; text_next_line(&text, &line); lines++) {
-        enum err err = parse_entry(line, e);
-        if (err)
-            return err;
-    }
-    return lines == count ? ERR_NONE : ERR_CORRUPT;
-}
-
 enum err epochs_parse(struct str text, struct epochs *e)
 {
     enum err err;
 
     *e = (struct epochs){.v = NULL};
-    err = parse_lines(text, e);
+    err = text_parse_entries(text, parse_entry, e);
     if (err)
         epochs_fini(e);
     return err;
@@ -163,7 +139,7 @@ enum err epochs_parse(struct str text, struct epochs *e)
 void epochs_format(const struct epochs *e, struct buf *out)
 {
     char line[64];
-    int n = snprintf(line, sizeof(line), "%d\n%zu\n", VERSION, e->n);
+    int n = snprintf(line, sizeof(line), "%d\n%zu\n", TEXT_ENTRIES_VERSION, e->n);
 
     buf_reset(out);
     buf_append(out, line, (size_t)n);

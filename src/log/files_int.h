@@ -17,6 +17,8 @@
 #define OFFSET_NAME_DIGITS 20
 #define PARTITION_DIR_BYTES_MAX 255
 
+/* Kafka's rule for the names of topics. */
+bool is_topic_name(struct str s);
 /* "<topic>-<partition>"; owned by the caller. */
 char *partition_dir_name(const char *topic, int32_t partition);
 /* False for what is no live partition: other suffixes, foreign directories. *topic is owned. */
@@ -36,6 +38,16 @@ bool name_ends_with(const char *name, const char *suffix);
 bool text_next_line(struct str *rest, struct str *line);
 /* The next word; false when there is none. */
 bool text_next_word(struct str *rest, struct str *word);
+
+#define TEXT_ENTRIES_VERSION 0
+
+/*
+ * What Kafka's checkpoint files have in common: a line with the version, one with the number of
+ * entries, one for each entry. Nothing, or a version alone, is an empty file. ERR_BAD_VERSION,
+ * ERR_CORRUPT, or what `entry` says of a line.
+ */
+must_use enum err text_parse_entries(struct str text,
+                                     enum err (*entry)(void *ctx, struct str line), void *ctx);
 
 /* ---- checkpoint.c ------------------------------------------------------------------------ */
 

@@ -20,7 +20,7 @@ static bool is_topic_char(char c)
            c == '.' || c == '_' || c == '-';
 }
 
-static bool is_topic_name(struct str s)
+bool is_topic_name(struct str s)
 {
     if (s.n < 1 || s.n > TOPIC_NAME_BYTES_MAX || str_eq_c(s, ".") || str_eq_c(s, ".."))
         return false;
@@ -142,4 +142,29 @@ bool text_next_word(struct str *rest, struct str *word)
     rest->p += word->n;
     rest->n -= word->n;
     return word->n > 0;
+}
+
+enum err text_parse_entries(struct str text, enum err (*entry)(void *ctx, struct str line),
+                            void *ctx)
+{
+    struct str line;
+    int64_t version, count;
+    int64_t lines = 0;
+
+    if (!text_next_line(&text, &line))
+        return ERR_NONE;
+    if (str_to_i64(line, &version))
+        return ERR_CORRUPT;
+    if (version != TEXT_ENTRIES_VERSION)
+        return ERR_BAD_VERSION;
+    if (!text_next_line(&text, &line))
+        return ERR_NONE;
+    if (str_to_i64(line, &count))
+        return ERR_CORRUPT;
+    for (; text_next_line(&text, &line); lines++) {
+        enum err err = entry(ctx, line);
+        if (err)
+            return err;
+    }
+    return lines == count ? ERR_NONE : ERR_CORRUPT;
 }
