@@ -196,6 +196,7 @@ void log_roll(struct log *log, int64_t base_offset, int64_t now_ms)
     active->time_count = log->tail.time_count;
     active->txn_count = log->tail.txn_count;
     active->max_timestamp = log->tail.max_timestamp;
+    active->first_timestamp = log->tail.first_timestamp;
     r->closed = segment_ref(active->segment);
     r->opened = segment_new(base_offset);
     log_push_segment(log, segment_ref(r->opened));

@@ -58,6 +58,7 @@ void checkpoints_write(struct log_dir *dir)
     write_if(dir, &dir->points_dirty, POINTS_NAME, &dir->now.points);
     write_if(dir, &dir->starts_dirty, STARTS_NAME, &dir->now.starts);
     write_if(dir, &dir->marks_dirty, MARKS_NAME, &dir->now.marks);
+    write_if(dir, &dir->cleaned_dirty, CLEANED_NAME, &dir->now.cleaned);
 }
 
 void checkpoints_fini(struct checkpoints *c)
@@ -65,6 +66,7 @@ void checkpoints_fini(struct checkpoints *c)
     checkpoint_fini(&c->points);
     checkpoint_fini(&c->marks);
     checkpoint_fini(&c->starts);
+    checkpoint_fini(&c->cleaned);
 }
 
 /* ---- Requests --------------------------------------------------------------------------- */
@@ -121,6 +123,22 @@ static void forget(struct log_dir *dir, struct log_card *c)
     dir->points_dirty |= checkpoint_remove(&dir->now.points, c->topic, c->partition);
     dir->marks_dirty |= checkpoint_remove(&dir->now.marks, c->topic, c->partition);
     dir->starts_dirty |= checkpoint_remove(&dir->now.starts, c->topic, c->partition);
+    dir->cleaned_dirty |= checkpoint_remove(&dir->now.cleaned, c->topic, c->partition);
+}
+
+static void put_cleaned(struct log_dir *dir, struct log_card *c, int64_t offset)
+{
+    dir->cleaned_dirty |= checkpoint_put(&dir->now.cleaned, c->topic, c->partition, offset);
+}
+
+/* What will be written again above the cut was never compacted (KAFKA-3330). */
+static void lower(struct log_dir *dir, struct save *s)
+{
+    struct log_card *c = s->card;
+
+    put_point(dir, c, s->offset);
+    if (checkpoint_get(&dir->now.cleaned, c->topic, c->partition, -1) > s->offset)
+        put_cleaned(dir, c, s->offset);
 }
 
 static void leave(struct log_dir *dir, struct save *s)
@@ -169,7 +187,8 @@ static void carry_out(struct log_dir *dir, struct save *s)
     switch (s->kind) {
     case SAVE_REGISTER: enter(dir, s); break;
     case SAVE_POINT: save_point(dir, s); return;
-    case SAVE_LOWER: put_point(dir, s->card, s->offset); break;
+    case SAVE_LOWER: lower(dir, s); break;
+    case SAVE_CLEAN: put_cleaned(dir, s->card, s->offset); break;
     case SAVE_START:
         dir->starts_dirty |= checkpoint_put(&dir->now.starts, s->card->topic,
                                             s->card->partition, s->offset);
@@ -196,8 +215,9 @@ static void send_answers(struct log_dir *dir)
             s->err = ERR_FAILED_DIR;
         else if (s->kind == SAVE_POINT && !dir->points_dirty)
             save_remove_old(s, dir->io);
-        else if ((s->kind == SAVE_LOWER && dir->points_dirty) ||
-                 (s->kind == SAVE_START && dir->starts_dirty))
+        else if ((s->kind == SAVE_LOWER && (dir->points_dirty || dir->cleaned_dirty)) ||
+                 (s->kind == SAVE_START && dir->starts_dirty) ||
+                 (s->kind == SAVE_CLEAN && dir->cleaned_dirty))
             s->err = ERR_NO_SPACE;
         s->msg.fn = deliver_answer;
         io_post(s->loop, &s->msg);

@@ -230,6 +230,8 @@ static enum err read_checkpoints(struct opening *o)
         err = read_checkpoint(o, MARKS_NAME, &d->known.marks, &d->now.marks);
     if (!err)
         err = read_checkpoint(o, STARTS_NAME, &d->known.starts, &d->now.starts);
+    if (!err)
+        err = read_checkpoint(o, CLEANED_NAME, &d->known.cleaned, &d->now.cleaned);
     return err;
 }
 
@@ -391,6 +393,7 @@ enum err log_dir_open(struct io *io, const char *path, const struct log_dir_iden
     }
     /* What was read may be in the page cache alone: the first round writes it again. */
     dir->points_dirty = dir->marks_dirty = dir->starts_dirty = !dir->was_clean;
+    dir->cleaned_dirty = !dir->was_clean && dir->now.cleaned.n > 0;
     dir->journal = journal_new(io, path);
     dir->lane = io_lane_new(io, "checkpoint", checkpoints_run, dir);
     *out = dir;
@@ -424,7 +427,7 @@ static bool is_clean(const struct log_dir *dir)
     bool all_loaded = dir->loaded_count >= dir->found_count;
 
     return dir->open_count == 0 && !dir->is_unclean && (all_loaded || dir->was_clean) &&
-           !dir->points_dirty && !dir->starts_dirty && !dir->marks_dirty;
+           !dir->points_dirty && !dir->starts_dirty && !dir->marks_dirty && !dir->cleaned_dirty;
 }
 
 void log_dir_close(struct log_dir *dir)
@@ -470,6 +473,7 @@ struct dir_known dir_known(const struct log_dir *dir, const char *topic, int32_t
         .recovery_point = checkpoint_get(&dir->known.points, topic, partition, 0),
         .high_watermark = checkpoint_get(&dir->known.marks, topic, partition, 0),
         .log_start = checkpoint_get(&dir->known.starts, topic, partition, -1),
+        .clean_offset = checkpoint_get(&dir->known.cleaned, topic, partition, -1),
         .clean = dir->was_clean,
     };
 }

@@ -7,15 +7,17 @@
 #define POINTS_NAME "recovery-point-offset-checkpoint"
 #define STARTS_NAME "log-start-offset-checkpoint"
 #define MARKS_NAME "replication-offset-checkpoint"
+#define CLEANED_NAME "cleaner-offset-checkpoint"
 #define CLEAN_NAME ".kafka_cleanshutdown"
 #define LOCK_NAME ".lock"
 #define META_NAME "meta.properties"
 
-/* The three checkpoint files of a directory. */
+/* The four checkpoint files of a directory. */
 struct checkpoints {
     struct checkpoint points; /* recovery points */
     struct checkpoint marks;  /* high watermarks */
     struct checkpoint starts; /* log starts */
+    struct checkpoint cleaned; /* where the clean part of compacted logs ends */
 };
 
 struct log_dir {
@@ -34,6 +36,7 @@ struct log_dir {
     bool points_dirty;
     bool marks_dirty;
     bool starts_dirty;
+    bool cleaned_dirty;
     struct list cards;
     int64_t ticks;
     bool is_quiet;     /* the last tick found nothing to do; the loop reads it behind the answer */

@@ -220,6 +220,7 @@ static void take_loaded(struct log *log, struct log_loaded *l)
     log->tail = l->tail;
     log->segment_opened_ms = l->now_ms;
     log->recovery_point = l->recovery_point;
+    log->clean_offset = l->clean_offset;
     log->told_ack = l->end;
     log->record = (struct view_record){
         .bounds = {.log_start = l->start,
@@ -259,7 +260,7 @@ struct log *log_own(struct log_loaded *loaded, struct io_loop *loop,
 
 void log_free(struct log *log)
 {
-    assert(log->inflight == 0 && log->saves == 0);
+    assert(log->inflight == 0 && log->saves == 0 && !log->cleaning);
     log_drop_segments(log, 0);
     free(log->segments);
     for (size_t i = 0; i < log->unsaved_count; i++)
@@ -284,7 +285,7 @@ void log_free(struct log *log)
 void log_run_idle(struct log *log)
 {
     if (!log->requests || log->is_running || log->inflight > 0 || log->saves > 0 ||
-        log->is_taking_back)
+        log->is_taking_back || log->cleaning)
         return;
     log->is_running = true;
     log->requests->start(log);
@@ -332,6 +333,7 @@ void log_request(struct log *log, void (*start)(struct log *log),
     while (*at)
         at = &(*at)->next;
     *at = r;
+    log_stop_cleaning(log);
     log->inflight++; /* Nothing happens inside this call, and the log is there until the message. */
     k->msg.fn = kicked;
     k->log = log;

@@ -203,6 +203,33 @@ void log_advance_start(struct log *log, int64_t offset, void (*done)(void *ctx, 
  * recovery point has passed; returns their number.
  * Files are renamed to .deleted behind the queue and unlinked after file.delete.delay.ms. */
 int log_apply_retention(struct log *log, int64_t now_ms, int segments_max);
+/* ---- compaction ---- */
+
+/* Whether a log with cleanup.policy=compact is worth a run of the cleaner. */
+struct log_dirt {
+    bool is_due;
+    bool is_overdue; /* by max.compaction.lag.ms: before all that are not */
+    double ratio;    /* of its closed segments' bytes, what no run has seen: 0..1 */
+};
+
+void log_dirt(const struct log *log, int64_t now_ms, struct log_dirt *out);
+
+struct log_clean_args {
+    int64_t now_ms;          /* wall clock */
+    int64_t map_bytes;       /* memory for the keys of one run */
+    double bytes_per_second; /* read and written; > 0 */
+};
+
+/*
+ * Runs the cleaner over the log: of each key in its closed segments the last record stays, at its
+ * offset. Only when log_dirt has just said that it is due. Reads and appends go on; retention does
+ * not. `done`, later: ERR_NONE; ERR_CANCELLED, a truncation or an end of the log came in between;
+ * ERR_NO_SPACE, try again; ERR_CORRUPT_MESSAGE, damage: no more runs in this life; ERR_IO,
+ * ERR_FAILED_DIR. What was swapped in before an error stays. One run per directory at a time keeps
+ * memory and disk in bounds.
+ */
+void log_clean(struct log *log, const struct log_clean_args *args,
+               void (*done)(void *ctx, enum err err), void *ctx);
 /* Forgets producers that have been silent for `expiration_ms`. */
 void log_expire_producers(struct log *log, int64_t now_ms, int64_t expiration_ms);
 

@@ -19,6 +19,7 @@ struct segment_span {
     int64_t time_count;
     int64_t txn_count;
     int64_t max_timestamp; /* -1: none */
+    int64_t first_timestamp; /* max timestamp of the first batch; 0: not known */
 };
 
 /* Immutable once published. */
@@ -139,6 +140,10 @@ struct log {
     int saves;      /* requests to the checkpoint lane that are not answered */
     struct log_card *card; /* the directory's record of this log; owned */
 
+    int64_t clean_offset;      /* compacted below */
+    struct cleaning *cleaning; /* the run that is under way; NULL */
+    bool is_uncleanable;       /* a run has failed: no more of them in this life */
+
     /* Requests that want the files for themselves, one after the other. */
     struct log_request *requests; /* the first one may be running */
     bool is_running;
@@ -152,6 +157,7 @@ enum save_kind {
     SAVE_START = 3,  /* the log start has moved */
     SAVE_LEAVE = 4,  /* the log is closed: `offset` is its recovery point, -1 unclean */
     SAVE_FORGET = 5, /* the log is deleted */
+    SAVE_CLEAN = 6,  /* the log is compacted below `offset` */
 };
 
 /* A batch's effect on its producer; `marker` is filled from the control record. ERR_INVALID_RECORD,
@@ -189,6 +195,8 @@ void log_save_answered(struct save *s);
 /* append.c: takes back what the disk had no room for; a new active segment. */
 void log_take_back(struct log *log);
 void log_roll(struct log *log, int64_t base_offset, int64_t now_ms);
+/* clean.c: a run that pauses ends now, any other at its next step. */
+void log_stop_cleaning(struct log *log);
 /* Offsets of the last stable record, after the high watermark or the producers have changed. */
 void log_update_stable(struct log *log);
 
@@ -213,6 +221,7 @@ struct log_loaded {
     int64_t end;
     int64_t high_watermark;
     int64_t recovery_point;
+    int64_t clean_offset;
     bool is_damaged;
     bool is_new; /* made, not loaded */
 };
@@ -359,6 +368,7 @@ struct dir_known {
     int64_t recovery_point; /* 0 without one */
     int64_t high_watermark;
     int64_t log_start; /* -1: not there */
+    int64_t clean_offset; /* -1: not there */
     bool clean;
 };
 

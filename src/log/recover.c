@@ -474,6 +474,7 @@ static enum err settle_offsets(struct loading *g)
                       l->segments[l->segment_count - 1].segment->base_offset, l->tail.size);
     l->high_watermark = MIN(MAX(g->known.high_watermark, l->start), l->end);
     l->recovery_point = MIN(MAX(g->known.recovery_point, l->start), l->end);
+    l->clean_offset = g->known.clean_offset > l->end ? -1 : g->known.clean_offset;
     if (l->is_damaged)
         l->recovery_point = g->known.recovery_point; /* Or the next load would see a torn end. */
     return err;

@@ -175,7 +175,7 @@ int log_apply_retention(struct log *log, int64_t now_ms, int segments_max)
 {
     size_t n;
 
-    if (log->state != LOG_STATE_OPEN || log->record.is_damaged)
+    if (log->state != LOG_STATE_OPEN || log->record.is_damaged || log->cleaning)
         return 0;
     n = count_to_go(log, now_ms, (size_t)MAX(segments_max, 0));
     if (n > 0 && n == log->segment_count) {

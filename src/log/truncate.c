@@ -116,6 +116,7 @@ static void point_lowered(struct save *s)
 
     if (!s->err) {
         log->recovery_point = s->offset;
+        log->clean_offset = MIN(log->clean_offset, s->offset);
         submit_truncation(log);
     }
     enum err err = s->err;
