@@ -2,10 +2,9 @@
 #ifndef SL_BROKER_BROKER_INT_H
 #define SL_BROKER_BROKER_INT_H
 
-#include <uthash.h>
-
 #include "base/arena.h"
 #include "base/assert.h"
+#include "base/hash.h"
 #include "base/heap.h"
 #include "base/limits.h"
 #include "base/list.h"

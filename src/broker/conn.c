@@ -283,6 +283,13 @@ void conn_resume(struct conn *c)
 static void received_end(struct conn *c, enum err err)
 {
     c->read_closed = true;
+    /* Nobody waits for more data any longer, whatever the request's max_wait_ms says. */
+    LIST_EACH (node, &c->requests) {
+        struct request *r = LIST_ENTRY(node, struct request, link);
+
+        if (r->fetch)
+            fetch_hurry(r->fetch);
+    }
     if (err != ERR_EOF || c->request_count == 0)
         conn_close(c, err_text(err));
 }

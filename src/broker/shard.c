@@ -18,6 +18,7 @@
 /* How long a stop waits for answers to be taken. */
 #define DRAIN_NS 2000000000
 #define ACCEPT_RETRY_NS 100000000
+#define FLUSHES_A_TURN 16 /* of half a megabyte each at the most */
 #define STARVED_RETRY_NS 5000000
 #define DELAY_MARGIN_NS 1000000
 
@@ -78,6 +79,15 @@ static void delays_due(struct io_op *op)
 
 /* ---- sending at the end of a turn ------------------------------------------------------- */
 
+static void post_flush(struct shard *s)
+{
+    if (s->flush_posted)
+        return;
+    s->flush_posted = true;
+    io_post(s->loop, &s->flush_msg);
+}
+
+/* What does not fit in a turn goes on in the next, behind what has arrived meanwhile. */
 static void flush_dirty(struct io_msg *msg)
 {
     struct shard *s = CONTAINER_OF(msg, struct shard, flush_msg);
@@ -87,8 +97,12 @@ static void flush_dirty(struct io_msg *msg)
     s->flush_posted = false;
     list_init(&batch);
     list_splice_back(&batch, &s->dirty);
-    while ((node = list_pop_front(&batch)))
+    for (int i = 0; i < FLUSHES_A_TURN && (node = list_pop_front(&batch)); i++)
         conn_flush(LIST_ENTRY(node, struct conn, dirty));
+    if (!list_is_empty(&batch)) {
+        list_splice_back(&s->dirty, &batch);
+        post_flush(s);
+    }
 }
 
 /* Responses that become ready in one turn leave in one system call. */
@@ -98,10 +112,7 @@ void conn_mark_dirty(struct conn *c)
 
     if (!list_is_linked(&c->dirty))
         list_push_back(&s->dirty, &c->dirty);
-    if (!s->flush_posted) {
-        s->flush_posted = true;
-        io_post(s->loop, &s->flush_msg);
-    }
+    post_flush(s);
 }
 
 /* ---- connections ------------------------------------------------------------------------ */

@@ -3,13 +3,10 @@
 #define SL_CLIENT_CLIENT_INT_H
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "client/client.h"
 #include "io/io.h"
 #include "wire/codec.h"
-
-#define uthash_malloc(size) xmalloc(size)
-#define HASH_FUNCTION HASH_FNV /* the default one falls through cases, which clang will not have */
-#include <uthash.h>
 
 #define NS_PER_MS 1000000
 

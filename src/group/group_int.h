@@ -2,10 +2,9 @@
 #ifndef SL_GROUP_GROUP_INT_H
 #define SL_GROUP_GROUP_INT_H
 
-#include <uthash.h>
-
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/hash.h"
 #include "base/heap.h"
 #include "base/trace.h"
 #include "group/group.h"

@@ -18,11 +18,8 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/planted.h"
-
-#define uthash_malloc(size) xmalloc(size)
-#define HASH_FUNCTION HASH_FNV /* the default one falls through cases, which clang will not have */
-#include <uthash.h>
 
 struct producer {
     int64_t id;
