@@ -40,7 +40,8 @@ enum journal_kind {
 struct journal_log {
     uint64_t log_id; /* new for each incarnation of a log */
     bool refusing;   /* after ERR_NO_SPACE, until JOURNAL_TRUNCATE */
-    /* private: the log's appends in the commit that is being made */
+    /* private: how far the file has blocks, and the log's appends in the commit that is made */
+    int64_t _reserved;
     struct journal_op *_first;
     struct journal_op *_last;
     struct journal_log *_next;
@@ -69,7 +70,7 @@ struct journal_op {
 
     /* JOURNAL_APPEND: one batch, written before its index entries. All appends of a log between
      * two operations of other kinds go to the same files. Only the data is ever synced. */
-    struct journal_write data;
+    struct journal_write data; /* behind it the file may get space, see io_file_reserve */
     struct journal_write side[JOURNAL_SIDE_WRITES_MAX];
     int side_count;
     int64_t base_offset;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -291,6 +292,31 @@ static void index_entries_go_with_their_data(void **state)
     end(f);
 }
 
+static char large[2 * 1024 * 1024];
+
+static void submit_large(struct fixture *f)
+{
+    struct test_op *t = new_op(f, JOURNAL_APPEND, 0);
+
+    t->op.data = (struct journal_write){.file = &f->files[0], .p = large, .n = sizeof(large)};
+    journal_submit(f->journal, &t->op);
+}
+
+static void space_is_reserved_behind_the_data(void **state)
+{
+    struct fixture *f = *state;
+    char *path = xasprintf("%s/a", f->path);
+    struct stat st;
+
+    run(f, submit_large);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, sizeof(large));
+    if (io_file_reserve(f->files[1], 0, 1) == ERR_NONE)
+        assert_true(st.st_blocks * 512 >= (int64_t)sizeof(large) * 5 / 4);
+    free(path);
+    end(f);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -301,6 +327,7 @@ int main(void)
         TEST(lack_of_space_is_the_logs_alone_until_it_truncates),
         TEST(the_first_error_fails_the_directory),
         TEST(index_entries_go_with_their_data),
+        TEST(space_is_reserved_behind_the_data),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,14 +124,14 @@ struct roll_op {
     struct log_op op;
     struct segment *closed; /* references */
     struct segment *opened;
-    struct segment_tail closed_tail;
-    struct segment_span closed_span;
+    int64_t closed_size;
     bool has_time_entry;
     int64_t time_pos;
     uint8_t time_entry[TIMEINDEX_ENTRY_BYTES];
 };
 
-/* On the lane: the last time index entry of the old segment, and the files of the new one. */
+/* On the lane: the last time index entry of the old segment, and the files of the new one. The old
+ * one gives back the space that the journal has reserved behind its end. */
 static enum err roll_apply(struct journal_op *j, struct io *io)
 {
     struct log_op *op = CONTAINER_OF(j, struct log_op, journal);
@@ -141,6 +141,8 @@ static enum err roll_apply(struct journal_op *j, struct io *io)
 
     if (r->has_time_entry)
         err = io_file_write(r->closed->timeindex, &iov, 1, r->time_pos);
+    if (!err)
+        err = io_file_truncate(r->closed->log, r->closed_size);
     if (!err)
         err = segment_create_files(r->opened, io, op->log->path);
     return err || PLANTED(SKIP_DIRECTORY_SYNC) ? err : io_dir_sync(io, op->log->path);
@@ -191,7 +193,7 @@ void log_roll(struct log *log, int64_t base_offset, int64_t now_ms)
     r->time_pos = log->tail.time_count * TIMEINDEX_ENTRY_BYTES;
     r->has_time_entry =
         segment_tail_finish(&log->tail, active->segment->base_offset, r->time_entry);
-    active->size = log->tail.size;
+    active->size = r->closed_size = log->tail.size;
     active->index_count = log->tail.index_count;
     active->time_count = log->tail.time_count;
     active->txn_count = log->tail.txn_count;

@@ -90,6 +90,8 @@ static enum err close_apply(struct journal_op *j, struct io *io)
     if (segment_tail_finish(&c->tail, active->base_offset, entry))
         err = io_file_write(active->timeindex, &iov, 1, pos);
     if (!err)
+        err = io_file_truncate(active->log, c->tail.size); /* What was reserved behind it. */
+    if (!err)
         err = sync_unsaved(log, io);
     if (!err)
         err = write_snapshot(io, log->path, c->end, SNAPSHOT_SUFFIX, &c->kafka_snapshot);

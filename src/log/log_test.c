@@ -3,10 +3,12 @@
  * The log on the real implementation of io: a life opens a directory, owns one log on the only
  * loop, and calls the test's step at the beginning and whenever the log has something to say.
  */
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -991,6 +993,34 @@ static void a_batch_larger_than_a_segment_is_refused(void **state)
     live(*state, too_large);
 }
 
+static void fill_two_segments(struct fixture *f)
+{
+    if (log_end_offset(f->log) == 0)
+        append_many(f, 16000);
+    if (all_acked(f))
+        close_log(f);
+}
+
+static void a_segment_keeps_no_space_that_it_does_not_use(void **state)
+{
+    struct fixture *f = *state;
+    char *pattern = xasprintf("%s/t-3/*.log", f->path);
+    struct stat st;
+    glob_t found;
+
+    f->config.segment_bytes = 2560 * 1024;
+    live(f, fill_two_segments);
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 2);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        assert_int_equal(stat(found.gl_pathv[i], &st), 0);
+        assert_true(st.st_size > 1536 * 1024);
+        assert_in_range(st.st_blocks * 512, st.st_size, st.st_size + 65536);
+    }
+    globfree(&found);
+    free(pattern);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -1011,6 +1041,7 @@ int main(void)
         TEST(what_another_broker_compacted_is_kept_across_holes),
         TEST(another_loop_reads_while_the_owner_writes),
         TEST(a_batch_larger_than_a_segment_is_refused),
+        TEST(a_segment_keeps_no_space_that_it_does_not_use),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
