@@ -240,6 +240,56 @@ static void ids_too_long_for_a_record_are_refused(void **state)
     free_groups(g);
 }
 
+/* ---- Answers and writes ------------------------------------------------------------------ */
+
+static void a_refused_join_has_kafkas_placeholders(void **state)
+{
+    struct groups *g = new_groups();
+    struct joiner j;
+
+    (void)state;
+    joiner_init(&j);
+    j.in.member_id = STR_LIT("m");
+    assert_int_equal(join_once(g, &j, 1), ERR_UNKNOWN_MEMBER_ID);
+    assert_int_equal(j.out.generation_id, -1);
+    assert_true(str_eq_c(j.out.protocol_name, "") && str_eq_c(j.out.leader, ""));
+    assert_true(str_eq_c(j.out.member_id, "m"));
+    j.q.version = 7;
+    assert_int_equal(join_once(g, &j, 1), ERR_UNKNOWN_MEMBER_ID);
+    assert_true(str_is_null(j.out.protocol_name));
+    arena_fini(&j.arena);
+    free_groups(g);
+}
+
+static void a_write_carries_the_time_of_its_records(void **state)
+{
+    struct join_group_request_protocol v = {.name = STR_LIT("p")};
+    struct group_event e = {.kind = GROUP_TICK, .mono_ms = 20001, .wall_ms = 77};
+    struct groups *g = new_groups();
+    struct group_effects fx;
+    struct group_write *w;
+    struct joiner j;
+
+    (void)state;
+    joiner_init(&j);
+    j.in.protocols.v = &v;
+    j.in.protocols.n = 1;
+    j.q.version = 3;
+    e.kind = GROUP_REQUEST;
+    e.request = &j.q;
+    groups_step(g, &e, &fx);
+    e.kind = GROUP_TICK;
+    for (e.mono_ms += 3000; list_is_empty(&fx.writes); e.mono_ms += 10000)
+        groups_step(g, &e, &fx);
+    w = LIST_FIRST(&fx.writes, struct group_write, link);
+    assert_int_equal(w->kind, GROUP_WRITE_STATE);
+    assert_int_equal(w->timestamp_ms, 77);
+    list_init(&fx.answers);
+    group_write_drop(g, w, ERR_NOT_COORDINATOR, &fx);
+    arena_fini(&j.arena);
+    free_groups(g);
+}
+
 /* ---- Places ----------------------------------------------------------------------------- */
 
 /* Java's hashes: "polygenelubricants" has the smallest integer, whose absolute value is 0 here. */
@@ -259,6 +309,8 @@ static void bytes_that_are_not_utf8_count_as_the_replacement_character(void **st
 {
     (void)state;
     assert_int_equal(group_partition(STR_LIT("\xff"), 1000), 0xfffd % 1000);
+    assert_int_equal(group_partition(STR_LIT("\xf8"), 1000), 0xfffd % 1000);
+    assert_int_equal(group_partition(STR_LIT("\x80"), 1000), 0xfffd % 1000);
     assert_int_equal(group_partition(STR_LIT("\xc3"), 1000), 0xfffd % 1000);
     assert_int_equal(group_partition(STR_LIT("\xe2\x82"), 1000), 0xfffd % 1000);
 }
@@ -273,6 +325,8 @@ int main(void)
         cmocka_unit_test(more_metadata_than_a_record_holds_is_refused),
         cmocka_unit_test(ids_that_nobody_uses_have_a_bound_and_go_after_a_session_timeout),
         cmocka_unit_test(ids_too_long_for_a_record_are_refused),
+        cmocka_unit_test(a_refused_join_has_kafkas_placeholders),
+        cmocka_unit_test(a_write_carries_the_time_of_its_records),
         cmocka_unit_test(groups_live_where_java_says),
         cmocka_unit_test(bytes_that_are_not_utf8_count_as_the_replacement_character),
     };

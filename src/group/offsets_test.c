@@ -412,6 +412,41 @@ static void a_client_may_ask_for_an_expiry_of_its_own(void **state)
                   "offsets t1/1=6:\n");
 }
 
+static void offsets_are_in_use_before_the_first_generation_too(void **state)
+{
+    (void)state;
+    check_transcript("> c commit g t1/0=5 t2/0=6\n"
+                     "write:\n"
+                     "  g t1/0 5\n"
+                     "  g t2/0 6\n"
+                     "c committed t1/0=NONE t2/0=NONE\n"
+                     "> a join g v=3 range=t1\n"
+                     "> o offset-delete g t1/0 t2/0\n"
+                     "write:\n"
+                     "  g t2/0 gone\n"
+                     "o NONE t1/0=GROUP_SUBSCRIBED_TO_TOPIC t2/0=NONE\n");
+}
+
+static void a_commit_while_the_group_prepares_restarts_the_session(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=3 session=6000 rebalance=30000 range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1:t1\n"
+                  "> sa sync g member=m1 gen=1 m1=A\n"
+                  "write:\n"
+                  "  g generation=1 type=consumer protocol=range leader=m1 m1=A\n"
+                  "sa NONE assignment=A\n"
+                  "> b join g v=3 session=60000 rebalance=30000 range=t1\n"
+                  "> after 5000\n"
+                  "> c commit g member=m1 gen=1 t1/0=5\n"
+                  "write:\n"
+                  "  g t1/0 5\n"
+                  "c committed t1/0=NONE\n"
+                  "> until 5999\n"
+                  "> h beat g member=m1 gen=1\n"
+                  "h REBALANCE_IN_PROGRESS\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +469,8 @@ int main(void)
         cmocka_unit_test(offsets_of_topics_in_use_do_not_expire),
         cmocka_unit_test(offsets_of_members_that_are_not_consumers_do_not_expire),
         cmocka_unit_test(a_client_may_ask_for_an_expiry_of_its_own),
+        cmocka_unit_test(offsets_are_in_use_before_the_first_generation_too),
+        cmocka_unit_test(a_commit_while_the_group_prepares_restarts_the_session),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

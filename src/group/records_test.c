@@ -182,6 +182,43 @@ static void a_group_of_kafka_is_understood_and_written_the_same(void **state)
     release(b);
 }
 
+/* Generation 7, protocol "y", leader and only member "m" with its times, a byte of each kind. */
+#define OLD_GROUP_HEAD "0001780000000700017900016d"
+static void check_old_group(const char *hex, int64_t state_ms, int32_t rebalance_ms)
+{
+    struct bytes b = from_hex(hex);
+    struct group_value v;
+    struct arena arena;
+
+    arena_init(&arena, 0);
+    assert_int_equal(record__parse_group(b, &arena, &v), ERR_NONE);
+    assert_int_equal(v.generation, 7);
+    assert_int_equal(v.state_ms, state_ms);
+    assert_int_equal(v.member_count, 1);
+    assert_true(str_eq_c(v.members[0].id, "m") && str_is_null(v.members[0].instance_id));
+    assert_int_equal(v.members[0].rebalance_timeout_ms, rebalance_ms);
+    assert_int_equal(v.members[0].session_timeout_ms, 9);
+    assert_int_equal(v.members[0].subscription.p[0], 0xaa);
+    assert_int_equal(v.members[0].assignment.p[0], 0xbb);
+    arena_fini(&arena);
+    release(b);
+}
+
+static void groups_of_older_versions_are_understood(void **state)
+{
+    (void)state;
+    check_old_group("0000" OLD_GROUP_HEAD "0000000100016d000163000168"
+                    "0000000900000001aa00000001bb",
+                    -1, 9);
+    check_old_group("0001" OLD_GROUP_HEAD "0000000100016d000163000168"
+                    "000000080000000900000001aa00000001bb",
+                    -1, 8);
+    check_old_group("0002" OLD_GROUP_HEAD "0000000000000005"
+                    "0000000100016d000163000168"
+                    "000000080000000900000001aa00000001bb",
+                    5, 8);
+}
+
 static void an_empty_group_has_neither_protocol_nor_leader(void **state)
 {
     struct bytes b = from_hex(GROUP_VALUE_EMPTY);
@@ -238,6 +275,7 @@ int main(void)
         cmocka_unit_test(an_expiry_of_its_own_is_kept_in_the_version_that_has_room_for_it),
         cmocka_unit_test(keys_say_what_they_are_about),
         cmocka_unit_test(a_group_of_kafka_is_understood_and_written_the_same),
+        cmocka_unit_test(groups_of_older_versions_are_understood),
         cmocka_unit_test(an_empty_group_has_neither_protocol_nor_leader),
         cmocka_unit_test(a_count_of_members_that_cannot_be_there_takes_no_memory),
         cmocka_unit_test(values_of_versions_to_come_are_named_so),

@@ -84,7 +84,12 @@ static void a_rebalance_that_overtakes_the_write_of_the_assignment_wins(void **s
                   " m2@c/127.0.0.1:=\n"
                   "> a join g v=3 member=m1 range=t1\n"
                   "a member=m1 generation=2 protocol=range leader=m1 m1:t1 m2:t1\n"
-                  "b member=m2 generation=2 protocol=range leader=m1\n");
+                  "b member=m2 generation=2 protocol=range leader=m1\n"
+                  "> sa sync g member=m1 gen=2 m1=A m2=B\n"
+                  "write:\n"
+                  "  g generation=2 type=consumer protocol=range leader=m1 m1=A m2=B\n"
+                  "> written\n"
+                  "sa NONE assignment=A\n");
 }
 
 static void an_assignment_that_cannot_be_stored_is_an_error_for_all(void **state)
@@ -307,6 +312,134 @@ static void a_pending_id_can_leave(void **state)
                   "a UNKNOWN_MEMBER_ID member=m1\n");
 }
 
+static void a_sync_restarts_the_session(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=3 session=6000 range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1:t1\n"
+                  "> after 5000\n"
+                  "> sa sync g member=m1 gen=1 m1=A\n"
+                  "write:\n"
+                  "  g generation=1 type=consumer protocol=range leader=m1 m1=A\n"
+                  "sa NONE assignment=A\n"
+                  "> until 5999\n"
+                  "> h beat g member=m1 gen=1\n"
+                  "h NONE\n");
+}
+
+static void a_follower_that_syncs_late_restarts_its_session_too(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=3 session=30000 range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1:t1\n"
+                  "> b join g v=3 session=6000 range=t1\n"
+                  "> a join g v=3 session=30000 member=m1 range=t1\n"
+                  "a member=m1 generation=2 protocol=range leader=m1 m1:t1 m2:t1\n"
+                  "b member=m2 generation=2 protocol=range leader=m1\n"
+                  "> sa sync g member=m1 gen=2 m1=A m2=B\n"
+                  "write:\n"
+                  "  g generation=2 type=consumer protocol=range leader=m1 m1=A m2=B\n"
+                  "sa NONE assignment=A\n"
+                  "> after 5000\n"
+                  "> sb sync g member=m2 gen=2\n"
+                  "sb NONE assignment=B\n"
+                  "> until 5999\n"
+                  "> h beat g member=m2 gen=2\n"
+                  "h NONE\n");
+}
+
+static void when_the_leader_leaves_another_member_leads(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=3 range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1:t1\n"
+                  "> b join g v=3 range=t1\n"
+                  "> a join g v=3 member=m1 range=t1\n"
+                  "a member=m1 generation=2 protocol=range leader=m1 m1:t1 m2:t1\n"
+                  "b member=m2 generation=2 protocol=range leader=m1\n"
+                  "> sa sync g member=m1 gen=2 m1=A m2=B\n"
+                  "write:\n"
+                  "  g generation=2 type=consumer protocol=range leader=m1 m1=A m2=B\n"
+                  "sa NONE assignment=A\n"
+                  "> l leave g v=3 m1\n"
+                  "l NONE m1=NONE\n"
+                  "> b join g v=3 member=m2 range=t1\n"
+                  "b member=m2 generation=3 protocol=range leader=m2 m2:t1\n");
+}
+
+static void a_new_coordinator_gives_members_a_session_timeout(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=3 session=6000 range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1:t1\n"
+                  "> b join g v=3 session=60000 range=t1\n"
+                  "> a join g v=3 session=6000 member=m1 range=t1\n"
+                  "a member=m1 generation=2 protocol=range leader=m1 m1:t1 m2:t1\n"
+                  "b member=m2 generation=2 protocol=range leader=m1\n"
+                  "> sa sync g member=m1 gen=2 m1=A m2=B\n"
+                  "write:\n"
+                  "  g generation=2 type=consumer protocol=range leader=m1 m1=A m2=B\n"
+                  "sa NONE assignment=A\n"
+                  "> sb sync g member=m2 gen=2\n"
+                  "sb NONE assignment=B\n"
+                  "> after 5000\n"
+                  "> restart\n"
+                  "> describe g\n"
+                  "NONE state=Stable type=consumer protocol=range m1@c/127.0.0.1:t1=A"
+                  " m2@c/127.0.0.1:t1=B\n"
+                  "> until 5999\n"
+                  "> h beat g member=m1 gen=2\n"
+                  "h NONE\n"
+                  "> until 6000\n"
+                  "(at 17999)\n"
+                  "> h beat g member=m1 gen=2\n"
+                  "h UNKNOWN_MEMBER_ID\n"
+                  "> h beat g member=m2 gen=2\n"
+                  "h REBALANCE_IN_PROGRESS\n"
+                  "> b join g v=3 session=60000 member=m2 range=t1\n"
+                  "b member=m2 generation=3 protocol=range leader=m2 m2:t1\n");
+}
+
+static void a_new_coordinator_does_not_know_a_generation_that_was_not_stored(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=3 range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1:t1\n"
+                  "> restart\n"
+                  "> sa sync g member=m1 gen=1 m1=A\n"
+                  "sa UNKNOWN_MEMBER_ID\n"
+                  "> a join g v=3 member=m1 range=t1\n"
+                  "a UNKNOWN_MEMBER_ID member=m1\n"
+                  "> a join g v=3 range=t1\n"
+                  "a member=m2 generation=1 protocol=range leader=m2 m2:t1\n");
+}
+
+static void a_new_coordinator_knows_that_a_group_is_empty(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=3 range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1:t1\n"
+                  "> sa sync g member=m1 gen=1 m1=A\n"
+                  "write:\n"
+                  "  g generation=1 type=consumer protocol=range leader=m1 m1=A\n"
+                  "sa NONE assignment=A\n"
+                  "> l leave g v=3 m1\n"
+                  "l NONE m1=NONE\n"
+                  "write:\n"
+                  "  g generation=2 type=consumer\n"
+                  "> restart\n"
+                  "> describe g\n"
+                  "NONE state=Empty type=consumer protocol=\n"
+                  "> list empty\n"
+                  "groups g:consumer:Empty\n"
+                  "> list Stable\n"
+                  "groups\n"
+                  "> list Stale\n"
+                  "groups\n"
+                  "> a join g v=3 range=t1\n"
+                  "a member=m2 generation=3 protocol=range leader=m2 m2:t1\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +458,12 @@ int main(void)
         cmocka_unit_test(members_leave_one_or_many),
         cmocka_unit_test(a_member_that_leaves_while_it_is_parked_is_answered),
         cmocka_unit_test(a_pending_id_can_leave),
+        cmocka_unit_test(a_sync_restarts_the_session),
+        cmocka_unit_test(a_follower_that_syncs_late_restarts_its_session_too),
+        cmocka_unit_test(when_the_leader_leaves_another_member_leads),
+        cmocka_unit_test(a_new_coordinator_gives_members_a_session_timeout),
+        cmocka_unit_test(a_new_coordinator_does_not_know_a_generation_that_was_not_stored),
+        cmocka_unit_test(a_new_coordinator_knows_that_a_group_is_empty),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
