@@ -292,6 +292,7 @@ void broker_close(struct broker *b)
     }
     control_free(b->control);
     import_fini(&b->import);
+    io_budget_trim(&b->budget);
     free(b->shards);
     free(b->dirs);
     free(b->found);

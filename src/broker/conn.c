@@ -383,6 +383,7 @@ void conn_close_idle(struct shard *s)
     int64_t idle_ns = config_i64(s->config, CONFIG_CONNECTIONS_MAX_IDLE_MS) * 1000000;
     int64_t now = shard_now_ns(s);
 
+    io_budget_trim(&s->broker->budget);
     if (idle_ns <= 0)
         return;
     LIST_EACH_SAFE (node, &s->conns) {

@@ -341,7 +341,10 @@ static void update_applied(struct shard *s, struct shard_update *u)
 /* Requests that are with a handler end first: what they have asked for is under way. */
 void shard_conn_gone(struct shard *s)
 {
-    if (!s->stop || !list_is_empty(&s->conns))
+    if (!list_is_empty(&s->conns))
+        return;
+    io_budget_trim(&s->broker->budget);
+    if (!s->stop)
         return;
     shard_delay_cancel(s, &s->drain_delay);
     update_applied(s, s->stop);

@@ -739,6 +739,45 @@ static void a_buffer_is_charged_while_it_lives(void **state)
     io_buf_unref(io_buf_new(NULL, 0));
 }
 
+static void a_large_buffer_is_used_again(void **state)
+{
+    struct io_budget budget = {.limit = 1};
+    struct io_buf *first = io_buf_new(&budget, 1000000);
+    struct io_buf *b;
+
+    (void)state;
+    io_buf_unref(first);
+    assert_int_equal(budget.used, 0);
+    b = io_buf_new(&budget, 1048576);
+    assert_ptr_equal(b, first);
+    assert_int_equal(b->size, 1048576);
+    memset(b->data, 1, b->size);
+    io_buf_unref(b);
+    /* Not for what is much smaller. */
+    b = io_buf_new(&budget, 100000);
+    assert_ptr_not_equal(b, first);
+    io_buf_unref(b);
+    io_budget_trim(&budget);
+    for (int i = 0; i < IO_SPARE_BUFS; i++)
+        assert_null(budget._spare[i]);
+}
+
+static void no_more_large_buffers_wait_than_there_are_slots(void **state)
+{
+    struct io_budget budget = {.limit = 1};
+    struct io_buf *v[IO_SPARE_BUFS + 1];
+
+    (void)state;
+    for (int i = 0; i <= IO_SPARE_BUFS; i++)
+        v[i] = io_buf_new(&budget, 65536 + (size_t)i);
+    for (int i = 0; i <= IO_SPARE_BUFS; i++)
+        io_buf_unref(v[i]);
+    for (int i = 0; i < IO_SPARE_BUFS; i++)
+        assert_non_null(budget._spare[i]);
+    assert_int_equal(budget.used, 0);
+    io_budget_trim(&budget);
+}
+
 /* ---- what must abort --------------------------------------------------------------------- */
 
 /* True when fn ends the process by abort(). */
@@ -810,6 +849,8 @@ static int conformance_core(void)
         TEST(a_job_may_free_a_lane),
         TEST(what_is_retired_outlives_its_readers_and_is_freed),
         TEST(a_buffer_is_charged_while_it_lives),
+        TEST(a_large_buffer_is_used_again),
+        TEST(no_more_large_buffers_wait_than_there_are_slots),
         TEST(a_blocking_call_on_a_loop_aborts),
         TEST(an_operation_submitted_off_loop_aborts),
     };

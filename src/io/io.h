@@ -256,11 +256,19 @@ struct io_retired {
 
 void io_retire(struct io_loop *loop, struct io_retired *r);
 
-/* Bytes that buffers hold, against a limit. */
+/* Bytes that buffers hold, against a limit. Zero-initialised but for the limit. It keeps a few
+ * large buffers, not charged, for those who will want one next: at most 17 MiB. */
+#define IO_SPARE_BUFS 16
+
 struct io_budget {
     _Atomic int64_t used;
     int64_t limit; /* bytes; set once */
+    /* private */
+    struct io_buf *_Atomic _spare[IO_SPARE_BUFS];
 };
+
+/* Frees what is kept: when traffic has ended, and before the budget goes. Any thread. */
+void io_budget_trim(struct io_budget *budget);
 
 /* Whether readers of sockets should wait: used is above the limit. */
 static inline bool io_budget_is_over(const struct io_budget *b)
@@ -273,6 +281,7 @@ struct io_buf {
     _Atomic int32_t refs;
     size_t size; /* of data */
     struct io_budget *budget;
+    size_t _capacity; /* of data: at least size */
     _Alignas(16) uint8_t data[];
 };
 
