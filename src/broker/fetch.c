@@ -41,6 +41,7 @@ struct fetch {
     struct list *at; /* next part */
     int64_t bytes;   /* found so far */
     bool any_error;
+    bool is_full; /* a batch is there and does not fit any more: waiting brings nothing */
     /* the part that a job reads for us */
     struct io_job job;
     struct log_snapshot *snapshot;
@@ -114,17 +115,25 @@ static int64_t read_bound(const struct log_bounds *b, bool is_committed)
     return is_committed ? b->last_stable : b->high_watermark;
 }
 
+/* Since the walk looked at it; nobody was told, as there was no waiter yet. On the owner. */
+static bool has_moved(const struct fetch_waiter *w)
+{
+    const struct partition *p = w->partition;
+    struct log_bounds now = {.is_gone = true};
+
+    if (p->log && !p->refusing)
+        log_view_bounds(p->view, &now);
+    if (PLANTED(LOST_WAKE_UP))
+        return now.is_gone;
+    return now.is_gone || read_bound(&now, w->is_committed) != w->end_seen;
+}
+
 static void register_at_owner(struct io_msg *msg)
 {
     struct fetch_waiter *w = CONTAINER_OF(msg, struct fetch_waiter, msg);
-    struct partition *p = w->partition;
-    struct log_bounds now = {.is_gone = true};
 
-    list_push_back(&p->fetch_waiters, &w->link);
-    if (p->log && !p->refusing)
-        log_view_bounds(p->view, &now);
-    if (now.is_gone ||
-        (read_bound(&now, w->is_committed) != w->end_seen && !PLANTED(LOST_WAKE_UP)))
+    list_push_back(&w->partition->fetch_waiters, &w->link);
+    if (has_moved(w))
         send_home(w);
 }
 
@@ -151,6 +160,8 @@ static void wait_at(struct fetch *f, struct partition *p, int64_t end_seen)
     list_push_back(&f->waiters, &w->of_fetch);
     if (p->owner == f->shard) {
         list_push_back(&p->fetch_waiters, &w->link);
+        if (has_moved(w))
+            look_again(f);
         return;
     }
     w->pending = 1;
@@ -348,6 +359,8 @@ static void count_part(struct fetch *f, struct fetch_part *part, enum err err)
     f->any_error = f->any_error || err;
     if (!err && part->range.file)
         f->bytes += part->range.n;
+    else if (!err && f->bytes > 0 && part->offset < read_bound(&part->bounds, f->is_committed))
+        f->is_full = true;
 }
 
 /* Bounds and offset; true when there is something to read. */
@@ -409,7 +422,7 @@ static void park(struct fetch *f)
 
 static bool is_enough(const struct fetch *f)
 {
-    return f->any_error || f->bytes >= f->min_bytes || f->session->part_count == 0 ||
+    return f->any_error || f->is_full || f->bytes >= f->min_bytes || f->session->part_count == 0 ||
            shard_now_ns(f->shard) >= f->deadline_ns || f->request->conn->closing;
 }
 
@@ -449,6 +462,7 @@ static void begin_walk(struct fetch *f)
     f->at = f->session->parts.next;
     f->bytes = 0;
     f->any_error = false;
+    f->is_full = false;
     walk(f);
 }
 

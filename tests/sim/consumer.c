@@ -17,7 +17,7 @@
 #include "base/limits.h"
 #include "clients.h"
 
-#define WAKE_NS (2 * SECOND)
+#define WAKE_NS (SECOND / 2)
 #define STUCK_NS (8 * SECOND)
 #define POSITIONS_MAX 64
 
@@ -448,6 +448,13 @@ static void send_fetch(struct consumer *c)
         put_changes(c, b);
     else
         put_all(c, b);
+    tell(c->run,
+         "fetch version %d session %d/%d: %d partitions, wait %d ms for %d bytes, max %d/%d",
+         c->version, c->session_id, c->session_epoch, request->topics.n, c->wait_ms, c->min_bytes,
+         request->max_bytes, b->partition_bytes);
+    for (int32_t i = 0; i < request->topics.n; i++)
+        tell(c->run, "  %.*s-%d from %lld", STR_ARG(b->topics[i].topic), b->partitions[i].partition,
+             (long long)b->partitions[i].fetch_offset);
     if (request->topics.n > 0 || c->session_epoch > 0) {
         c->fetches = true;
         c->fetch_call.done = fetched;

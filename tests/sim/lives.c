@@ -19,6 +19,7 @@
 
 #define SLICE_NS (40 * MS)
 #define LIFE_SLICES_MAX 40
+#define SPARSE_SLICES 250
 #define START_NS (20 * SECOND)
 #define STOP_NS (20 * SECOND)
 #define SETTLE_NS (30 * SECOND)
@@ -237,9 +238,13 @@ static void live(struct run *run)
     struct ending ending = choose_ending(run);
     uint32_t slices = 1 + run_choose(run, LIFE_SLICES_MAX);
 
+    /* Long, and nothing disturbs it. */
     run->is_sparse = run_choose(run, 4) == 3;
-    if (run->is_sparse)
-        slices *= 4;
+    if (run->is_sparse) {
+        is_calm = true;
+        ending.is_planned = false;
+        slices = SPARSE_SLICES;
+    }
 
     if (is_calm)
         make_calm(run);

@@ -18,8 +18,8 @@
 #define PARTS_MAX 3
 #define DEPTH_MAX 5
 #define PAUSE_MS_MAX 25
-#define PERIOD_NS (3 * SECOND)
-#define BURST_NS (100 * MS)
+#define PERIOD_NS (800 * MS)
+#define BURST_NS (15 * MS)
 #define TIMEOUT_MS 3000
 #define GAP 1000000 /* of sequences: nobody gets that far */
 
