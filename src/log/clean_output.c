@@ -41,6 +41,7 @@ enum err clean_output_open(struct clean_output *o, struct io *io, const char *di
     assert(!o->segment);
     o->segment = segment_new(base);
     segment_tail_init(&o->tail);
+    o->batch_timestamp = -1;
     buf_reset(&o->pending);
     buf_reset(&o->index);
     buf_reset(&o->time);
@@ -73,10 +74,12 @@ enum err clean_output_add(struct clean_output *o, struct bytes batch, const stru
     struct index_entries entries;
     struct batch_extent extent = {
         .last_offset = batch_last_offset(h),
-        .max_timestamp = h->max_timestamp,
+        .max_timestamp = h->record_count > 0 ? h->max_timestamp : -1,
         .bytes = batch.n,
     };
 
+    /* The time index leads to records; what an emptied batch had counts if there are none. */
+    o->batch_timestamp = MAX(o->batch_timestamp, h->max_timestamp);
     segment_tail_add(&o->tail, o->segment->base_offset, &extent, index_interval_bytes, &entries);
     if (entries.has_index)
         buf_append(&o->index, entries.index, sizeof(entries.index));
@@ -131,7 +134,8 @@ enum err clean_output_finish(struct clean_output *o, struct io *io, const char *
         .index_count = o->tail.index_count,
         .time_count = o->tail.time_count,
         .txn_count = o->tail.txn_count,
-        .max_timestamp = o->tail.max_timestamp,
+        .max_timestamp =
+            o->tail.max_timestamp >= 0 ? o->tail.max_timestamp : o->batch_timestamp,
         .first_timestamp = o->tail.first_timestamp,
     };
     o->segment = NULL;

@@ -38,6 +38,8 @@ struct fixture {
     int64_t end;
     int64_t aborted;
     int64_t clean_offset;
+    int64_t newest; /* the offset of the record with the largest timestamp */
+    int retired;    /* segments that retention took */
     int32_t sequence[PRODUCERS];
     int stage;
     void (*before_clean)(struct fixture *f);
@@ -292,6 +294,10 @@ static void dump_run(struct io_job *job)
         next = batch_last_offset(&h) + 1;
     }
     assert_int_equal(next, bounds.ack);
+    int64_t timestamp;
+    int32_t epoch;
+    assert_int_equal(log_find_max_timestamp(f->snapshot, f->end, &f->newest, &timestamp, &epoch),
+                     ERR_NONE);
     buf_append(&f->text, "", 1);
     buf_fini(&b);
 }
@@ -680,6 +686,40 @@ static void compaction_and_deletion_go_together(void **state)
     assert_string_equal(text(f), "{1 a=2}{2 b=1}{3 x=1}");
 }
 
+static void retain(struct fixture *f)
+{
+    f->retired = log_apply_retention(f->log, f->args.now_ms, 10);
+}
+
+/* A segment of emptied batches has no time index, and yet an age. */
+static void emptied_segments_grow_old(void **state)
+{
+    struct fixture *f = *state;
+
+    f->config.cleanup_policy = TOPIC_CLEANUP_COMPACT | TOPIC_CLEANUP_DELETE;
+    f->config.retention_ms = DAY_MS;
+    clean(f, "=1 =2 / x=1");
+    assert_string_equal(text(f), "{1..1}{2 x=1}");
+    f->before_clean = retain;
+    write_only(f, "");
+    assert_int_equal(f->retired, 0);
+    f->args.now_ms += DAY_MS + 1;
+    write_only(f, "");
+    assert_int_equal(f->retired, 1);
+    assert_string_equal(text(f), "{2 x=1}");
+}
+
+static void an_emptied_batch_is_not_the_newest_record(void **state)
+{
+    struct fixture *f = *state;
+
+    write_only(f, "a=1 b=1");
+    f->args.now_ms += 5;
+    clean(f, "=2 / ");
+    assert_string_equal(text(f), "{0 a=1}{1 b=1}{2..2}");
+    assert_int_equal(f->newest, 0);
+}
+
 /* ---- Bounds of memory and of segments ------------------------------------------------------ */
 
 /* KAFKA-3894. */
@@ -878,6 +918,8 @@ int main(void)
         TEST(what_is_young_waits),
         TEST(without_compaction_nothing_is_due),
         TEST(compaction_and_deletion_go_together),
+        TEST(emptied_segments_grow_old),
+        TEST(an_emptied_batch_is_not_the_newest_record),
         TEST(a_small_map_cleans_part_by_part),
         TEST(small_segments_become_one),
         TEST(a_batch_larger_than_the_buffer_is_read_whole),

@@ -137,7 +137,8 @@ static enum err largest_timestamp(const struct view_record *r, int64_t upto, int
             continue;
         err = segment_find(&s, r->bounds.log_start, LOG_BLOCKING, &w);
         while (!err && w.header.base_offset < upto) {
-            *largest = MAX(*largest, w.header.max_timestamp);
+            if (w.header.record_count > 0) /* Not one that compaction emptied. */
+                *largest = MAX(*largest, w.header.max_timestamp);
             err = header_walk_next(&w);
         }
         if (err && err != ERR_EOF)

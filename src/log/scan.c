@@ -220,6 +220,18 @@ enum err tail_restore(struct segment *s, int64_t offset, struct restored *out)
     return err;
 }
 
+/* Of a segment without a time index: its batches are emptied, or have no timestamps. */
+static bool first_header_timestamp(struct segment *s, int64_t log_size, int64_t *timestamp)
+{
+    struct segment_tail t;
+
+    segment_tail_init(&t);
+    if (first_timestamp(s, log_size, &t))
+        return false;
+    *timestamp = t.first_timestamp;
+    return true;
+}
+
 bool index_looks_whole(struct segment *s, int64_t log_size, struct segment_span *span)
 {
     uint8_t entry[TIMEINDEX_ENTRY_BYTES];
@@ -245,6 +257,8 @@ bool index_looks_whole(struct segment *s, int64_t log_size, struct segment_span 
         return false;
     if (time_size > 0)
         span->max_timestamp = get_i64(entry);
+    else if (log_size > 0)
+        return first_header_timestamp(s, log_size, &span->max_timestamp);
     return true;
 }
 
@@ -324,7 +338,8 @@ static void accept_batch(struct scan *s, struct built *b, const struct batch_hea
         buf_append(&b->index, entries.index, sizeof(entries.index));
     if (entries.has_time)
         buf_append(&b->time, entries.time, sizeof(entries.time));
-    if (h->leader_epoch > epochs_latest(s->epochs))
+    /* Not above the latest: the file may end with epochs of batches that are lost. */
+    if (h->leader_epoch > epochs_at(s->epochs, h->base_offset))
         s->epochs_changed |= epochs_assign(s->epochs, h->leader_epoch, h->base_offset);
     learn(s, b, e);
     s->next_offset = batch_last_offset(h) + 1;
