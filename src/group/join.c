@@ -467,6 +467,20 @@ static bool has_room(const struct groups *g, const struct group *group, struct s
     return m || (int64_t)HASH_COUNT(group->members) < g->limits.size_max;
 }
 
+/* A member that comes back too late has lost its place; the others need not wait for it. */
+static void refuse_for_size(struct groups *g, struct group *group, struct group_request *q)
+{
+    const struct join_group_request *in = q->in;
+    struct group_member *m = group__find_member(group, in->member_id);
+
+    refuse(g, q, ERR_GROUP_MAX_SIZE_REACHED, STR_LIT(""));
+    if (!m)
+        return;
+    assert(group->state == GROUP_PREPARING_REBALANCE);
+    group__remove_member(g, m);
+    group__rebalance(g, group, "the group is full");
+}
+
 void group__join(struct groups *g, struct group_request *q)
 {
     const struct join_group_request *in = q->in;
@@ -482,11 +496,7 @@ void group__join(struct groups *g, struct group_request *q)
         return;
     }
     if (!has_room(g, group, in->member_id)) {
-        struct group_member *m = group__find_member(group, in->member_id);
-
-        if (m)
-            group__remove_member(g, m);
-        refuse(g, q, ERR_GROUP_MAX_SIZE_REACHED, STR_LIT(""));
+        refuse_for_size(g, group, q);
         return;
     }
     if (is_unknown)

@@ -362,6 +362,35 @@ static void version_0_has_its_session_timeout_for_a_rebalance_timeout(void **sta
                   "(at 10000)\n");
 }
 
+static void while_a_full_group_prepares_whoever_joins_first_has_the_place(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=3 range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1:t1\n"
+                  "> b join g v=3 range=t1\n"
+                  "> a join g v=3 member=m1 range=t1\n"
+                  "a member=m1 generation=2 protocol=range leader=m1 m1:t1 m2:t1\n"
+                  "b member=m2 generation=2 protocol=range leader=m1\n"
+                  "> c join g v=3 range=t1\n"
+                  "> a join g v=3 member=m1 range=t1\n"
+                  "> b join g v=3 member=m2 range=t1\n"
+                  "a member=m1 generation=3 protocol=range leader=m1 m1:t1 m2:t1 m3:t1\n"
+                  "b member=m2 generation=3 protocol=range leader=m1\n"
+                  "c member=m3 generation=3 protocol=range leader=m1\n"
+                  "> sa sync g member=m1 gen=3 m1=A m2=B m3=C\n"
+                  "write:\n"
+                  "  g generation=3 type=consumer protocol=range leader=m1 m1=A m2=B m3=C\n"
+                  "sa NONE assignment=A\n"
+                  "> a join g v=3 member=m1 range=t1\n"
+                  "> d join g v=3 range=t1\n"
+                  "> b join g v=3 member=m2 range=t1\n"
+                  "> c join g v=3 member=m3 range=t1\n"
+                  "c GROUP_MAX_SIZE_REACHED member=-\n"
+                  "a member=m1 generation=4 protocol=range leader=m1 m1:t1 m2:t1 m4:t1\n"
+                  "b member=m2 generation=4 protocol=range leader=m1\n"
+                  "d member=m4 generation=4 protocol=range leader=m1\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +415,7 @@ int main(void)
         cmocka_unit_test(a_new_member_that_is_parked_has_no_session_but_five_minutes),
         cmocka_unit_test(two_joins_of_a_member_the_older_one_is_told_to_come_again),
         cmocka_unit_test(version_0_has_its_session_timeout_for_a_rebalance_timeout),
+        cmocka_unit_test(while_a_full_group_prepares_whoever_joins_first_has_the_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

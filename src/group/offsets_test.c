@@ -447,6 +447,33 @@ static void a_commit_while_the_group_prepares_restarts_the_session(void **state)
                   "h REBALANCE_IN_PROGRESS\n");
 }
 
+static void topics_of_all_members_are_in_use(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=3 range=t3,t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1:t3,t1\n"
+                  "> b join g v=3 range=t2,t1\n"
+                  "> a join g v=3 member=m1 range=t3,t1\n"
+                  "a member=m1 generation=2 protocol=range leader=m1 m1:t3,t1 m2:t2,t1\n"
+                  "b member=m2 generation=2 protocol=range leader=m1\n"
+                  "> sa sync g member=m1 gen=2 m1=A m2=B\n"
+                  "write:\n"
+                  "  g generation=2 type=consumer protocol=range leader=m1 m1=A m2=B\n"
+                  "sa NONE assignment=A\n"
+                  "> c commit g member=m1 gen=2 t1/0=1 t2/0=2 t3/0=3 t4/0=4\n"
+                  "write:\n"
+                  "  g t1/0 1\n"
+                  "  g t2/0 2\n"
+                  "  g t3/0 3\n"
+                  "  g t4/0 4\n"
+                  "c committed t1/0=NONE t2/0=NONE t3/0=NONE t4/0=NONE\n"
+                  "> o offset-delete g t1/0 t2/0 t3/0 t4/0\n"
+                  "write:\n"
+                  "  g t4/0 gone\n"
+                  "o NONE t1/0=GROUP_SUBSCRIBED_TO_TOPIC t2/0=GROUP_SUBSCRIBED_TO_TOPIC"
+                  " t3/0=GROUP_SUBSCRIBED_TO_TOPIC t4/0=NONE\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -471,6 +498,7 @@ int main(void)
         cmocka_unit_test(a_client_may_ask_for_an_expiry_of_its_own),
         cmocka_unit_test(offsets_are_in_use_before_the_first_generation_too),
         cmocka_unit_test(a_commit_while_the_group_prepares_restarts_the_session),
+        cmocka_unit_test(topics_of_all_members_are_in_use),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -215,6 +215,44 @@ static void a_commit_of_the_process_before_is_fenced(void **state)
                   "c committed t1/0=UNKNOWN_MEMBER_ID\n");
 }
 
+static void a_takeover_that_a_rebalance_overtakes_is_told_to_come_again(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=8 instance=i range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1(i):t1\n"
+                  "> sa sync g instance=i member=m1 gen=1 m1=A\n"
+                  "write:\n"
+                  "  g generation=1 type=consumer protocol=range leader=m1 m1(i)=A\n"
+                  "sa NONE assignment=A\n"
+                  "> hold\n"
+                  "> a join g v=8 instance=i range=t1\n"
+                  "write:\n"
+                  "  g generation=1 type=consumer protocol=range leader=m2 m2(i)=A\n"
+                  "> b join g v=3 range=t1\n"
+                  "> written\n"
+                  "a REBALANCE_IN_PROGRESS member=m2\n"
+                  "> a join g v=8 instance=i member=m2 range=t1\n"
+                  "a member=m2 generation=2 protocol=range leader=m2 m2(i):t1 m3:t1\n"
+                  "b member=m3 generation=2 protocol=range leader=m2\n");
+}
+
+static void a_takeover_that_cannot_be_stored_is_an_error(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=8 instance=i range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1(i):t1\n"
+                  "> sa sync g instance=i member=m1 gen=1 m1=A\n"
+                  "write:\n"
+                  "  g generation=1 type=consumer protocol=range leader=m1 m1(i)=A\n"
+                  "sa NONE assignment=A\n"
+                  "> hold\n"
+                  "> a join g v=8 instance=i range=t1\n"
+                  "write:\n"
+                  "  g generation=1 type=consumer protocol=range leader=m2 m2(i)=A\n"
+                  "> failed NOT_ENOUGH_REPLICAS\n"
+                  "a COORDINATOR_NOT_AVAILABLE member=m2\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +267,8 @@ int main(void)
         cmocka_unit_test(static_members_stay_when_they_miss_a_rebalance),
         cmocka_unit_test(static_members_are_removed_by_their_instance_id),
         cmocka_unit_test(a_commit_of_the_process_before_is_fenced),
+        cmocka_unit_test(a_takeover_that_a_rebalance_overtakes_is_told_to_come_again),
+        cmocka_unit_test(a_takeover_that_cannot_be_stored_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

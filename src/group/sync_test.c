@@ -440,6 +440,79 @@ static void a_new_coordinator_knows_that_a_group_is_empty(void **state)
                   "a member=m2 generation=3 protocol=range leader=m2 m2:t1\n");
 }
 
+static void a_follower_that_syncs_late_is_not_removed_for_it(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=3 rebalance=9000 session=30000 range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1:t1\n"
+                  "> b join g v=3 rebalance=9000 session=30000 range=t1\n"
+                  "> a join g v=3 rebalance=9000 session=30000 member=m1 range=t1\n"
+                  "a member=m1 generation=2 protocol=range leader=m1 m1:t1 m2:t1\n"
+                  "b member=m2 generation=2 protocol=range leader=m1\n"
+                  "> sa sync g member=m1 gen=2 m1=A m2=B\n"
+                  "write:\n"
+                  "  g generation=2 type=consumer protocol=range leader=m1 m1=A m2=B\n"
+                  "sa NONE assignment=A\n"
+                  "> after 8000\n"
+                  "> sb sync g member=m2 gen=2\n"
+                  "sb NONE assignment=B\n"
+                  "> until 2000\n"
+                  "(at 10000)\n"
+                  "> h beat g member=m2 gen=2\n"
+                  "h NONE\n");
+}
+
+static void a_coordinator_that_resigns_answers_what_is_parked(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=3 range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1:t1\n"
+                  "> b join g v=3 range=t1\n"
+                  "> a join g v=3 member=m1 range=t1\n"
+                  "a member=m1 generation=2 protocol=range leader=m1 m1:t1 m2:t1\n"
+                  "b member=m2 generation=2 protocol=range leader=m1\n"
+                  "> sb sync g member=m2 gen=2\n"
+                  "> x join x v=3 type=connect r=1\n"
+                  "x member=m3 generation=1 protocol=r leader=m3 m3:1\n"
+                  "> y join x v=3 type=connect r=1\n"
+                  "> restart\n"
+                  "sb NOT_COORDINATOR\n"
+                  "y NOT_COORDINATOR member=m4\n");
+}
+
+static void a_member_that_was_loaded_has_no_session_while_it_is_parked(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=3 session=6000 rebalance=60000 range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1:t1\n"
+                  "> b join g v=3 session=60000 rebalance=60000 range=t1\n"
+                  "> a join g v=3 session=6000 rebalance=60000 member=m1 range=t1\n"
+                  "a member=m1 generation=2 protocol=range leader=m1 m1:t1 m2:t1\n"
+                  "b member=m2 generation=2 protocol=range leader=m1\n"
+                  "> sa sync g member=m1 gen=2 m1=A m2=B\n"
+                  "write:\n"
+                  "  g generation=2 type=consumer protocol=range leader=m1 m1=A m2=B\n"
+                  "sa NONE assignment=A\n"
+                  "> sb sync g member=m2 gen=2\n"
+                  "sb NONE assignment=B\n"
+                  "> restart\n"
+                  "> a join g v=3 session=6000 rebalance=60000 member=m1 range=t1\n"
+                  "> until 20000\n"
+                  "(at 7000)\n"
+                  "> b join g v=3 session=60000 rebalance=60000 member=m2 range=t1\n"
+                  "a member=m1 generation=3 protocol=range leader=m1 m1:t1 m2:t1\n"
+                  "b member=m2 generation=3 protocol=range leader=m1\n");
+}
+
+static void a_group_that_nobody_knows_is_dead(void **state)
+{
+    (void)state;
+    check_at_once("> describe g\n"
+                  "NONE state=Dead type= protocol=\n"
+                  "> describe g v=6\n"
+                  "GROUP_ID_NOT_FOUND state=Dead type= protocol=\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -464,6 +537,10 @@ int main(void)
         cmocka_unit_test(a_new_coordinator_gives_members_a_session_timeout),
         cmocka_unit_test(a_new_coordinator_does_not_know_a_generation_that_was_not_stored),
         cmocka_unit_test(a_new_coordinator_knows_that_a_group_is_empty),
+        cmocka_unit_test(a_follower_that_syncs_late_is_not_removed_for_it),
+        cmocka_unit_test(a_coordinator_that_resigns_answers_what_is_parked),
+        cmocka_unit_test(a_member_that_was_loaded_has_no_session_while_it_is_parked),
+        cmocka_unit_test(a_group_that_nobody_knows_is_dead),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
