@@ -226,17 +226,41 @@ static void parse_json(json_t *topics, struct import *im)
 
 /* ---- Both ------------------------------------------------------------------------------- */
 
+/* One object behind the other, as several commands print them. False: it is not JSON. */
+static bool parse_objects(struct str text, struct import *im)
+{
+    bool any = false;
+
+    for (;;) {
+        json_error_t at;
+        json_t *json;
+
+        while (text.n > 0 && strchr(" \t\r\n", *text.p)) {
+            text.p++;
+            text.n--;
+        }
+        if (text.n == 0)
+            return any;
+        json = json_loadb(text.p, (size_t)text.n, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK,
+                          &at);
+        if (!json)
+            return false;
+        parse_json(json, im);
+        json_decref(json);
+        text.p += at.position;
+        text.n -= at.position;
+        any = true;
+    }
+}
+
 enum err import_parse(struct str text, const char *file, struct import *out, char **message)
 {
-    json_t *json = json_loadb(text.p, (size_t)text.n, JSON_REJECT_DUPLICATES, NULL);
-
     *out = (struct import){NULL, 0};
     *message = NULL;
-    if (json)
-        parse_json(json, out);
-    else
+    if (!parse_objects(text, out)) {
+        import_fini(out);
         parse_lines(text, out);
-    json_decref(json);
+    }
     if (out->count > 0)
         return ERR_NONE;
     *message =

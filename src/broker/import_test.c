@@ -84,14 +84,15 @@ static void json_is_read(void **state)
         parse("{\"t\": {\"retention.ms\": {\"value\": \"-1\", \"source\": \"topic\"},"
               " \"segment.ms\": {\"value\": \"3\", \"source\": \"default\"},"
               " \"flush.ms\": {\"value\": null, \"source\": \"topic\"}, \"segment.bytes\": \"8\"},"
-              " \"u\": {}}");
+              " \"u\": {}}\n{\"v\": {\"retention.ms\": \"4\"}}\n");
 
     (void)state;
-    assert_int_equal(im.count, 2);
+    assert_int_equal(im.count, 3);
     expect(&im, "t", "retention.ms", "-1");
     expect(&im, "t", "segment.ms", NULL);
     expect(&im, "t", "flush.ms", NULL);
     expect(&im, "t", "segment.bytes", "8");
+    expect(&im, "v", "retention.ms", "4");
     import_fini(&im);
 }
 
@@ -103,6 +104,7 @@ static void a_file_without_topics_is_refused(void **state)
                                         "{\"retention.ms\": \"-1\"}",
                                         "  a=b sensitive=false synonyms={X:a=b}\n",
                                         "Topic: cut",
+                                        "{\"t\": {}} {",
                                         "Dynamic configs for topic  are:"};
 
     (void)state;

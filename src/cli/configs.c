@@ -24,7 +24,8 @@ static const char help[] =
     "  --set KEY=VALUE     set a key\n"
     "  --delete KEY        back to the default\n"
     "  --append KEY=VALUE  add to a list; --subtract takes away\n"
-    "  --json              results as JSON\n" TOOL_OPTIONS_HELP;
+    "  --json              results as JSON, by name; 'serve --import' reads those of topics\n"
+    TOOL_OPTIONS_HELP;
 
 #define CHANGES_MAX 256
 
@@ -137,7 +138,7 @@ static void described(struct admin_op *op)
             print_config(s, c);
     }
     if (s->tool.is_json)
-        tool_print_json(json);
+        tool_print_json(json_pack("{s%:o}", s->name.p, (int)s->name.n, json));
     else
         json_decref(json);
     tool_end(&s->tool, EXIT_SUCCESS);

@@ -70,7 +70,7 @@ check_configs() {
     expect "topic configs" "max.message.bytes=2000000 retention.ms=9000000" \
         "$(cli configs describe --topic one | tr '\n' ' ' | sed 's/ $//')"
     expect "where a value comes from" "default" \
-        "$(cli configs describe --topic one --all --json | json 'v["cleanup.policy"]["source"]')"
+        "$(cli configs describe --topic one --all --json | json 'v["one"]["cleanup.policy"]["source"]')"
     cli configs describe --broker 1 | grep -q '^log.dirs=' || fail "a broker's log.dirs"
     refused 1 INVALID_CONFIG cli configs alter --topic one --set no.such.key=1
     refused 1 UNKNOWN_TOPIC_OR_PARTITION cli configs describe --topic nope
