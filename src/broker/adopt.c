@@ -52,6 +52,7 @@ static void keep_whole(struct config_overrides *o)
 {
     config_overrides_put(o, str_of(retention_ms), STR_LIT("-1"));
     config_overrides_put(o, str_of(retention_bytes), STR_LIT("-1"));
+    config_overrides_put(o, STR_LIT("cleanup.policy"), STR_LIT("delete"));
 }
 
 /* Takes over what this broker understands; false when that leaves open what may be deleted. */

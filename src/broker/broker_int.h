@@ -333,6 +333,9 @@ struct partition {
     struct list of_control;      /* control->partitions; control loop */
     struct io_msg retention_msg; /* in flight while retention_runs */
     _Atomic bool retention_runs;
+    _Atomic bool is_compacted;   /* by its topic's cleanup.policy */
+    struct io_msg clean_msg;     /* the cleaner's question, one at a time, and its answer */
+    struct log_dirt clean_dirt;
     /* owner only */
     struct log *log;
     struct list produce_waiters; /* struct produce_part by link, ascending last offset */

@@ -389,6 +389,7 @@ static void stop_run(struct control *c, struct task *t)
 {
     free(t);
     io_cancel(&c->retention_timer.op);
+    cleaner_stop(c);
     shard_broadcast(c, SHARD_STOP, NULL, shards_stopped, c);
     control_task_end(c);
 }
@@ -466,6 +467,7 @@ static void loaded(struct control *c)
 {
     c->is_serving = true;
     arm_retention(c);
+    cleaner_start(c);
 }
 
 void control_start(struct control *c)
@@ -499,6 +501,7 @@ void control_free(struct control *c)
     config_free(c->config);
     producer_ids_free(c->producer_ids);
     free(c->dir_partitions);
+    cleaner_free(c);
     load_free(c->load);
     free(c);
 }

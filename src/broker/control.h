@@ -36,6 +36,7 @@ struct control {
     int32_t *dir_partitions; /* partitions by log directory, for placing new ones */
     struct io_signal signal;
     struct io_timer retention_timer;
+    struct cleaner_turn *cleaner_turns; /* by log directory; NULL without a cleaner */
     bool is_serving;
     bool stopping;
     enum err stop_err;
@@ -98,6 +99,13 @@ struct store_ops {
     void (*done)(struct control *c, void *ctx, enum err err);
     void *ctx;
 };
+
+/* ---- cleaner.c: compaction of the log directories, in the background ---- */
+
+void cleaner_start(struct control *c);
+/* No more runs; one that is under way ends with its log. */
+void cleaner_stop(struct control *c);
+void cleaner_free(struct control *c);
 
 struct store_ops *store_ops_new(void);
 /* Instead of a commit. */

@@ -104,12 +104,20 @@ static void log_failed(void *ctx, enum err err, int64_t from_offset)
         control_dir_failed(p->broker);
 }
 
+static void note_policy(struct partition *p)
+{
+    bool compacts = log_config(p->log)->cleanup_policy & TOPIC_CLEANUP_COMPACT;
+
+    atomic_store_explicit(&p->is_compacted, compacts, memory_order_relaxed);
+}
+
 void partition_open(struct partition *p, struct log_loaded *loaded)
 {
     static const struct log_events events = {.advanced = log_advanced, .failed = log_failed};
 
     p->log = log_own(loaded, p->owner->loop, &events, p);
     p->view = log_view(p->log);
+    note_policy(p);
     if (log_latest_epoch(p->log) < atomic_load(&p->leader_epoch))
         log_begin_epoch(p->log, atomic_load(&p->leader_epoch));
     log_set_high_watermark(p->log, log_ack_offset(p->log));
@@ -119,8 +127,10 @@ void partition_open(struct partition *p, struct log_loaded *loaded)
 
 void partition_set_config(struct partition *p, const struct topic_config *config)
 {
-    if (p->log)
-        log_set_config(p->log, config);
+    if (!p->log)
+        return;
+    log_set_config(p->log, config);
+    note_policy(p);
 }
 
 static void log_gone(void *ctx, enum err err)

@@ -188,6 +188,9 @@ static void an_unknown_key_gets_the_nearest_one(void **state)
     check_refused(c, "adverised.listener=1",
                   "f:1: unknown broker key adverised.listener; did you mean "
                   "advertised.listeners?");
+    check_refused(c, "log.cleanup.policy=delete,shrink",
+                  "f:1: log.cleanup.policy=delete,shrink is out of range; allowed: "
+                  "delete|compact");
     check_refused(c, "retention.ms=1",
                   "f:1: retention.ms is a key of topics; the brokers' default "
                   "for it is log.retention.ms");
@@ -203,8 +206,6 @@ static void what_would_weaken_a_promise_is_refused(void **state)
     "remove it (allowed: "
     check_refused(c, "authorizer.class.name=org.x.Y",
                   "f:1: authorizer.class.name=org.x.Y" REASON "nothing)");
-    check_refused(c, "log.cleanup.policy=delete,compact",
-                  "f:1: log.cleanup.policy=delete,compact" REASON "delete)");
     check_refused(c, "default.replication.factor=3",
                   "f:1: default.replication.factor=3" REASON "1)");
     check_refused(c, "remote.log.storage.system.enable=true",
@@ -223,11 +224,11 @@ static void what_has_no_effect_is_named_in_one_line(void **state)
     char *line = config_warning(c);
 
     assert_null(line);
-    load(c, "num.partitions=2\nnum.io.threads=8\nlog.cleaner.enable=true\n"
+    load(c, "num.partitions=2\nnum.io.threads=8\nlog.cleaner.threads=2\n"
             "inter.broker.protocol.version=3.9\nlistener.name.x.ssl.keystore.location=/k\n");
     line = config_warning(c);
     assert_string_equal(line, "set, but without an effect here: num.io.threads, "
-                              "log.cleaner.enable, inter.broker.protocol.version, "
+                              "log.cleaner.threads, inter.broker.protocol.version, "
                               "listener.name.x.ssl.keystore.location");
     free(line);
 }

@@ -129,7 +129,7 @@ static void a_bad_stored_override_is_left_out(void **state)
     load(f, "log.retention.ms=77\n");
     put(f, "retention.ms", "soon");
     put(f, "compression.type", "brotli");
-    put(f, "cleanup.policy", "compact");
+    put(f, "cleanup.policy", "shrink");
     put(f, "no.such.key", "1");
     t = resolve(f);
     assert_int_equal(t.retention_ms, 77);
@@ -194,9 +194,9 @@ static void values_are_checked(void **state)
           "compression.gzip.level=0 is out of range; allowed: -1|1..9");
     check("min.cleanable.dirty.ratio", "0.75", NULL);
     check("cleanup.policy", "delete", NULL);
-    check("cleanup.policy", "delete,compact",
-          "cleanup.policy=delete,compact is not supported here, and to ignore it would weaken "
-          "security, durability or retention; remove it (allowed: delete)");
+    check("cleanup.policy", "delete,compact", NULL);
+    check("cleanup.policy", "shrink",
+          "cleanup.policy=shrink is out of range; allowed: delete|compact");
     check("remote.storage.enable", "true",
           "remote.storage.enable=true is not supported here, and to ignore it would weaken "
           "security, durability or retention; remove it (allowed: false)");
@@ -275,8 +275,9 @@ static void append_and_subtract_treat_lists_as_sets(void **state)
     check_override(f, name, "0:1,1:1");
     assert_int_equal(alter(f, CONFIG_OP_APPEND, "cleanup.policy", "delete"), ERR_NONE);
     check_override(f, "cleanup.policy", "delete");
-    assert_int_equal(alter(f, CONFIG_OP_APPEND, "cleanup.policy", "compact"), ERR_INVALID_CONFIG);
-    check_override(f, "cleanup.policy", "delete");
+    assert_int_equal(alter(f, CONFIG_OP_APPEND, "cleanup.policy", "shrink"), ERR_INVALID_CONFIG);
+    assert_int_equal(alter(f, CONFIG_OP_APPEND, "cleanup.policy", "compact"), ERR_NONE);
+    check_override(f, "cleanup.policy", "delete,compact");
     assert_int_equal(alter(f, CONFIG_OP_SUBTRACT, "cleanup.policy", "compact"), ERR_NONE);
     check_override(f, "cleanup.policy", "delete");
     assert_int_equal(alter(f, CONFIG_OP_SUBTRACT, "cleanup.policy", "delete"), ERR_NONE);
