@@ -41,7 +41,7 @@ struct fetch {
     struct list *at; /* next part */
     int64_t bytes;   /* found so far */
     bool any_error;
-    bool is_full; /* a batch is there and does not fit any more: waiting brings nothing */
+    bool is_full; /* more is there than may be answered at once: waiting brings nothing */
     /* the part that a job reads for us */
     struct io_job job;
     struct log_snapshot *snapshot;
@@ -357,10 +357,13 @@ static void count_part(struct fetch *f, struct fetch_part *part, enum err err)
 {
     part->err = err;
     f->any_error = f->any_error || err;
-    if (!err && part->range.file)
+    if (!err && part->range.file) {
         f->bytes += part->range.n;
-    else if (!err && f->bytes > 0 && part->offset < read_bound(&part->bounds, f->is_committed))
+        /* One answer holds bytes of one segment: min_bytes may have to wait for the next answer. */
+        f->is_full = f->is_full || part->range.next_offset_hint >= 0;
+    } else if (!err && f->bytes > 0 && part->offset < read_bound(&part->bounds, f->is_committed)) {
         f->is_full = true;
+    }
 }
 
 /* Bounds and offset; true when there is something to read. */

@@ -267,7 +267,7 @@ struct log_range {
     struct io_file *file; /* a reference for the caller; NULL when there is nothing */
     int64_t pos;
     int64_t n;            /* bytes */
-    int64_t next_offset_hint; /* where the next read may start looking; -1 */
+    int64_t next_offset_hint; /* more is there, in the segment that begins here; -1: it is not */
 };
 
 enum log_wait {

@@ -53,6 +53,17 @@ static enum err find_start(const struct view_record *r, int64_t offset, int64_t 
     return err;
 }
 
+/* Where reading goes on when everything of a segment has been returned; -1: nowhere below `upto`. */
+static int64_t next_base(const struct view_record *r, size_t segment, int64_t upto)
+{
+    int64_t base;
+
+    if (segment + 1 >= r->list->n)
+        return -1;
+    base = r->list->v[segment + 1].segment->base_offset;
+    return base < upto ? base : -1;
+}
+
 /* Errors of our own files as a client sees them. */
 static enum err wire_error(enum err err)
 {
@@ -114,6 +125,8 @@ enum err log_view_read(const struct log_view *v, int64_t offset, int64_t upto,
     out->n = range_bytes(end - w.pos, w.total, max_bytes, whole_first);
     if (out->n == 0)
         return ERR_NONE;
+    if (out->n == end - w.pos)
+        out->next_offset_hint = next_base(&r, segment, upto);
     out->pos = w.pos;
     out->file = io_file_ref(r.list->v[segment].segment->log);
     return ERR_NONE;
