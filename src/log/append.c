@@ -302,6 +302,8 @@ static enum err assign_offsets(struct log *log, struct log_append *a, struct bat
 
     if (a->origin == LOG_ORIGIN_REPLICATION)
         return h->base_offset >= end ? ERR_NONE : ERR_OFFSET_OUT_OF_RANGE;
+    if (end > INT64_MAX - 1 - h->last_offset_delta)
+        return ERR_KAFKA_STORAGE_ERROR; /* Only damage takes a log to the end of all offsets. */
     h->base_offset = end;
     h->leader_epoch = a->leader_epoch;
     return ERR_NONE;

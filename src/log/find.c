@@ -81,7 +81,8 @@ static enum err as_client_sees(enum err err)
 {
     if (!err || err == ERR_CORRUPT_MESSAGE)
         return err;
-    if (err == ERR_CORRUPT || err == ERR_INVALID_RECORD || err == ERR_LIMIT)
+    if (err == ERR_CORRUPT || err == ERR_INVALID_RECORD || err == ERR_LIMIT ||
+        err == ERR_UNSUPPORTED_COMPRESSION_TYPE)
         return ERR_CORRUPT_MESSAGE;
     return ERR_KAFKA_STORAGE_ERROR;
 }

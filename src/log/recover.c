@@ -467,9 +467,10 @@ static enum err settle_offsets(struct loading *g)
     l->tail = g->scan.tail;
     l->end = g->scan.next_offset;
     l->start = MAX(g->known.log_start, first);
-    if (l->segment_count == 0 || l->end < l->start)
+    if (l->segment_count == 0 || (l->end < l->start && !l->is_damaged))
         err = start_over(g);
-    else if (!l->is_damaged && l->end < g->known.recovery_point)
+    l->end = MAX(l->end, l->start);
+    if (!err && !l->is_damaged && l->end < g->known.recovery_point)
         report_damage(g, "the log ends below its recovery point",
                       l->segments[l->segment_count - 1].segment->base_offset, l->tail.size);
     l->high_watermark = MIN(MAX(g->known.high_watermark, l->start), l->end);
@@ -487,7 +488,8 @@ static enum err settle_epochs(struct loading *g)
     struct log_loaded *l = g->l;
     bool changed = g->scan.epochs_changed;
 
-    changed |= epochs_truncate_end(&l->epochs, l->end + 1);
+    if (l->end < INT64_MAX)
+        changed |= epochs_truncate_end(&l->epochs, l->end + 1);
     changed |= epochs_truncate_start(&l->epochs, l->start);
     if (l->is_damaged || (!changed && (g->known.clean || l->epochs.n == 0)))
         return ERR_NONE; /* Of a damaged log nothing is changed. */
@@ -562,7 +564,8 @@ static enum err load_all(struct loading *g)
     if (!err && !l->is_damaged)
         err = snapshots_remove_above(l->io, l->path, l->end);
     if (!err && !l->is_damaged)
-        err = snapshots_tidy(l->io, l->path, l->segments, l->segment_count, l->recovery_point);
+        err = snapshots_tidy(l->io, l->path, l->segments, l->segment_count,
+                             MIN(l->recovery_point, g->known.recovery_point));
     if (!err && !g->known.clean)
         err = io_dir_sync(l->io, l->path);
     if (!err && !g->known.clean)

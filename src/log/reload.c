@@ -100,8 +100,8 @@ static bool read_snapshots_at(struct replay *r, int64_t offset)
     return has_own;
 }
 
-/* The largest offset below `below` that a snapshot of either kind carries; -1. */
-static int64_t newest_below(const struct io_names *names, int64_t below)
+/* The largest offset up to `most` that a snapshot of either kind carries; -1. */
+static int64_t newest_up_to(const struct io_names *names, int64_t most)
 {
     int64_t best = -1;
 
@@ -109,7 +109,7 @@ static int64_t newest_below(const struct io_names *names, int64_t below)
         int64_t offset;
         bool is_snapshot = offset_name_parse(names->v[i], SNAPSHOT_SUFFIX, &offset) ||
                            offset_name_parse(names->v[i], PRODUCERS_SUFFIX, &offset);
-        if (is_snapshot && offset < below)
+        if (is_snapshot && offset <= most)
             best = MAX(best, offset);
     }
     return best;
@@ -129,8 +129,8 @@ static enum err replay_batch(struct replay *r, struct segment *s, const struct h
                          w->pos, LOG_BLOCKING);
         batch = buf_bytes(&control, 0);
     }
-    if (!err)
-        err = producer_event_of(batch, &w->header, &event);
+    if (!err && producer_event_of(batch, &w->header, &event))
+        err = ERR_CORRUPT_MESSAGE;
     if (!err)
         producers_replay(r->producers, &event);
     buf_fini(&control);
@@ -147,6 +147,8 @@ static enum err replay_from(struct replay *r, int64_t offset)
         enum err err;
         if (i + 1 < r->segment_count && r->segments[i + 1].segment->base_offset <= offset)
             continue;
+        if (span->segment->base_offset >= r->upto)
+            break;
         err = segment_find(&extent, offset, LOG_BLOCKING, &w);
         while (!err && w.header.base_offset < r->upto) {
             err = replay_batch(r, span->segment, &w);
@@ -170,12 +172,12 @@ enum err producers_from_snapshot(struct replay *r)
 
     producers_init(r->producers);
     r->is_own = false;
-    r->from = r->upto + 1;
+    r->from = 0;
     if (err)
         return err;
-    do {
-        r->from = newest_below(&names, r->from);
-    } while (r->from >= 0 && !read_snapshots_at(r, r->from));
+    r->from = newest_up_to(&names, r->upto);
+    while (r->from >= 0 && !read_snapshots_at(r, r->from))
+        r->from = newest_up_to(&names, r->from - 1);
     io_names_free(&names);
     r->from = MAX(r->from, 0);
     return ERR_NONE;
