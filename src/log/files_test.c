@@ -42,6 +42,7 @@ static void foreign_names_are_no_partitions(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         assert_false(partition_dir_parse(names[i], &t, &p));
+    assert_false(partition_dir_parse("orders-07", &t, &p)); /* "orders-7" has that number. */
     assert_true(partition_dir_is_doomed(names[7]));
     assert_false(partition_dir_is_doomed(names[8]));
     assert_false(partition_dir_is_doomed("my-delete"));
@@ -127,6 +128,7 @@ static void a_checkpoint_that_does_not_add_up_is_refused(void **state)
     assert_int_equal(parse_checkpoint("0\n1\na 3 x\n"), ERR_CORRUPT);
     assert_int_equal(parse_checkpoint("0\n1\na 3 5 6\n"), ERR_CORRUPT);
     assert_int_equal(parse_checkpoint("0\n1\na 3 -5\n"), ERR_CORRUPT);
+    assert_int_equal(parse_checkpoint("0\n1\na/b 3 5\n"), ERR_CORRUPT);
 }
 
 /* ---- Epochs ----------------------------------------------------------------------------- */
@@ -240,6 +242,7 @@ static void meta_properties_of_java_are_understood(void **state)
     meta_properties_fini(&m);
     assert_int_equal(meta_properties_parse(str_of("version=2\n"), &m), ERR_BAD_VERSION);
     assert_int_equal(meta_properties_parse(str_of("node.id=x\n"), &m), ERR_CORRUPT);
+    assert_int_equal(meta_properties_parse(str_of("cluster.id=a\rb\n"), &m), ERR_CORRUPT);
     assert_int_equal(meta_properties_parse(str_of("broker.id=3\n"), &m), ERR_NONE);
     assert_int_equal(m.node_id, 3);
     meta_properties_fini(&m);

@@ -63,6 +63,16 @@ static struct str text_of(const struct buf *b)
     return (struct str){.p = b->n > 0 ? (const char *)b->p : "", .n = (int32_t)b->n};
 }
 
+/* No blanks and no control characters: those would be read back as something else. */
+static bool is_plain(struct str s)
+{
+    for (int32_t i = 0; i < s.n; i++) {
+        if ((unsigned char)s.p[i] <= ' ' || s.p[i] == 0x7f)
+            return false;
+    }
+    return true;
+}
+
 static enum err take_property(struct str key, struct str value, struct meta_properties *m)
 {
     int64_t number;
@@ -78,6 +88,8 @@ static enum err take_property(struct str key, struct str value, struct meta_prop
             return ERR_CORRUPT;
         m->node_id = (int32_t)number;
     } else if (str_eq_c(key, "cluster.id")) {
+        if (!is_plain(value))
+            return ERR_CORRUPT;
         free(m->cluster_id);
         m->cluster_id = str_dup(value);
     } else if (str_eq_c(key, "directory.id")) {

@@ -52,8 +52,8 @@ bool partition_dir_parse(const char *name, char **topic, int32_t *partition)
 
     *topic = NULL;
     *partition = -1;
-    if (!dash || dash[1] < '0' || dash[1] > '9')
-        return false;
+    if (!dash || dash[1] < '0' || dash[1] > '9' || (dash[1] == '0' && dash[2] != '\0'))
+        return false; /* "t-07" would be opened as "t-7". */
     left = (struct str){.p = name, .n = (int32_t)(dash - name)};
     if (!is_topic_name(left) || str_to_i64(str_of(dash + 1), &number) || number > INT32_MAX)
         return false;

@@ -36,6 +36,17 @@ struct writer {
     int32_t count;
 };
 
+/* A right checksum proves that the bytes are those that were written, and no more. */
+static bool is_sane(int64_t id, const struct producer_state *s)
+{
+    for (int32_t i = 0; i < s->batch_count; i++) {
+        const struct producer_batch *b = &s->batches[i];
+        if (b->last_sequence < 0 || b->offset_delta < 0 || b->last_offset < b->offset_delta)
+            return false;
+    }
+    return id >= 0 && s->epoch >= 0 && s->txn_first_offset >= -1;
+}
+
 /* ---- Kafka's ---------------------------------------------------------------------------- */
 
 static void put_kafka(void *ctx, int64_t id, const struct producer_state *s)
@@ -86,7 +97,7 @@ static bool get_kafka(const uint8_t *p, struct producers *ps)
             .timestamp = s.last_timestamp,
         };
     }
-    return get_i64(p) >= 0 && s.epoch >= 0 && producers_restore(ps, get_i64(p), &s);
+    return is_sane(get_i64(p), &s) && producers_restore(ps, get_i64(p), &s);
 }
 
 enum err snapshot_parse_kafka(struct bytes text, struct producers *ps)
@@ -165,8 +176,8 @@ static int32_t get_own(const uint8_t *p, int32_t n, struct producers *ps)
         .txn_first_offset = get_i64(p + 22),
         .batch_count = get_i32(p + 30),
     };
-    if (s.epoch < 0 || get_i64(p) < 0 || s.batch_count < 0 ||
-        s.batch_count > PRODUCER_BATCHES_KEPT || (n - used) / OWN_BATCH_BYTES < s.batch_count)
+    if (s.batch_count < 0 || s.batch_count > PRODUCER_BATCHES_KEPT ||
+        (n - used) / OWN_BATCH_BYTES < s.batch_count)
         return 0;
     for (int i = 0; i < s.batch_count; i++, used += OWN_BATCH_BYTES) {
         s.batches[i] = (struct producer_batch){
@@ -176,7 +187,7 @@ static int32_t get_own(const uint8_t *p, int32_t n, struct producers *ps)
             .timestamp = get_i64(p + used + 16),
         };
     }
-    return producers_restore(ps, get_i64(p), &s) ? used : 0;
+    return is_sane(get_i64(p), &s) && producers_restore(ps, get_i64(p), &s) ? used : 0;
 }
 
 enum err snapshot_parse(struct bytes text, int64_t *offset, struct producers *ps)
