@@ -29,6 +29,7 @@ struct admin_op {
     const struct admin_result *results;
     int32_t result_count;
     const void *response; /* the broker's answer */
+    int32_t node_id;      /* who answered */
     /* private */
     struct client *_client;
     struct client_call _call;
@@ -37,6 +38,12 @@ struct admin_op {
     int64_t _deadline_ns;
     int32_t _attempts;
     bool _may_repeat;
+    int16_t _api_key;
+    int16_t _version_max;
+    int32_t _target;
+    int32_t _coordinator; /* broker id; -1: to be found, if the target is the coordinator */
+    const void *_request;
+    const void *_seeking; /* the request that finds the coordinator */
 };
 
 /* Cancels, and frees the results. */
@@ -78,5 +85,39 @@ void admin_alter_configs(struct client *c, struct admin_op *op, enum admin_resou
                          struct str name, const struct admin_config *configs, int32_t count);
 /* The response is a struct describe_cluster_response. */
 void admin_describe_cluster(struct client *c, struct admin_op *op);
+/* Of the broker of that id. The response is a struct api_versions_response. */
+void admin_describe_versions(struct client *c, struct admin_op *op, int32_t broker);
+
+/* ---- Groups. All but the first ask the group's coordinator, which is looked up on the way. */
+
+/* The groups that one broker coordinates. The response is a struct list_groups_response. */
+void admin_list_groups(struct client *c, struct admin_op *op, int32_t broker);
+/* The response is a struct describe_groups_response with one group. */
+void admin_describe_group(struct client *c, struct admin_op *op, struct str group);
+/* Of a group without members. */
+void admin_delete_group(struct client *c, struct admin_op *op, struct str group);
+/* All that a group has committed: `topics` of a struct offset_fetch_response. No results. */
+void admin_fetch_offsets(struct client *c, struct admin_op *op, struct str group);
+
+struct admin_offset {
+    struct str topic;
+    int32_t partition;
+    int64_t offset;       /* of listing: a time in ms since 1970, or one of the two below */
+    int32_t leader_epoch; /* of the record at the offset; -1: unknown. Only for committing. */
+};
+
+#define ADMIN_LATEST (-1)
+#define ADMIN_EARLIEST (-2)
+
+/* The following have one result for each partition, named as "topic-0". */
+
+/* For a group that has no members (UNKNOWN_MEMBER_ID otherwise). */
+void admin_commit_offsets(struct client *c, struct admin_op *op, struct str group,
+                          const struct admin_offset *offsets, int32_t count);
+void admin_delete_offsets(struct client *c, struct admin_op *op, struct str group,
+                          const struct admin_offset *offsets, int32_t count);
+/* Asks the leader of all these partitions. The response is a struct list_offsets_response. */
+void admin_list_offsets(struct client *c, struct admin_op *op, int32_t leader,
+                        const struct admin_offset *offsets, int32_t count);
 
 #endif
