@@ -8,7 +8,7 @@
  * old one, and one that has grown gets its new partitions.
  *
  * A directory carries no configuration, and what is not known must not delete anything: an adopted
- * topic begins with retention.ms=-1 and retention.bytes=-1, and without a policy that compacts.
+ * topic begins with retention.ms=-1, retention.bytes=-1 and cleanup.policy=delete.
  * These are ordinary overrides, so the rule is short: they hold until somebody alters them, or
  * until the topic's own configuration is imported, at its adoption or at any later start. A
  * configuration that cannot be taken whole in what it says of deletion leaves them in place. The

@@ -327,7 +327,10 @@ static void slice_run(struct io_job *job)
 
 static bool is_unwanted(const struct cleaning *c)
 {
-    return c->log->requests || c->log->state != LOG_STATE_OPEN;
+    const struct log *log = c->log;
+
+    return log->requests || log->state != LOG_STATE_OPEN ||
+           !(log->config.cleanup_policy & TOPIC_CLEANUP_COMPACT);
 }
 
 static void slice_due(struct cleaning *c)

@@ -134,8 +134,7 @@ enum err clean_output_finish(struct clean_output *o, struct io *io, const char *
         .index_count = o->tail.index_count,
         .time_count = o->tail.time_count,
         .txn_count = o->tail.txn_count,
-        .max_timestamp =
-            o->tail.max_timestamp >= 0 ? o->tail.max_timestamp : o->batch_timestamp,
+        .max_timestamp = o->tail.max_timestamp >= 0 ? o->tail.max_timestamp : o->batch_timestamp,
         .first_timestamp = o->tail.first_timestamp,
     };
     o->segment = NULL;

@@ -815,6 +815,22 @@ static void retention_waits_for_the_cleaner(void **state)
     assert_string_equal(text(f), "{2 a=3}{3 b=1}");
 }
 
+static void change_policy(struct fixture *f)
+{
+    f->config.cleanup_policy = TOPIC_CLEANUP_DELETE;
+    log_set_config(f->log, &f->config);
+}
+
+static void another_policy_ends_a_run(void **state)
+{
+    struct fixture *f = *state;
+
+    f->beside_clean = change_policy;
+    clean(f, "a=1 a=2 / b=1");
+    assert_int_equal(f->err, ERR_CANCELLED);
+    assert_string_equal(text(f), "{0 a=1}{1 a=2}{2 b=1}");
+}
+
 static void truncated(void *ctx, enum err err)
 {
     (void)ctx;
@@ -926,6 +942,7 @@ int main(void)
         TEST(emptied_batches_are_cleaned_too),
         TEST(appends_and_rolls_go_on),
         TEST(retention_waits_for_the_cleaner),
+        TEST(another_policy_ends_a_run),
         TEST(a_truncation_ends_a_run),
         TEST(a_truncation_lowers_what_counts_as_clean),
         TEST(the_hash_is_the_published_one),

@@ -223,10 +223,10 @@ struct log_clean_args {
 /*
  * Runs the cleaner over the log: of each key in its closed segments the last record stays, at its
  * offset. Only when log_dirt has just said that it is due. Reads and appends go on; retention does
- * not. `done`, later: ERR_NONE; ERR_CANCELLED, a truncation or an end of the log came in between;
- * ERR_NO_SPACE, try again; ERR_CORRUPT_MESSAGE, damage: no more runs in this life; ERR_IO,
- * ERR_FAILED_DIR. What was swapped in before an error stays. One run per directory at a time keeps
- * memory and disk in bounds.
+ * not. `done`, later: ERR_NONE; ERR_CANCELLED, a truncation, the end of the log or another policy
+ * came in between; ERR_NO_SPACE, try again; ERR_CORRUPT_MESSAGE, damage: no more runs in this life;
+ * ERR_IO, ERR_FAILED_DIR. What was swapped in before an error stays. One run per directory at a
+ * time keeps memory and disk in bounds.
  */
 void log_clean(struct log *log, const struct log_clean_args *args,
                void (*done)(void *ctx, enum err err), void *ctx);
