@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One event loop. A turn collects events, calls back what is ready, runs the messages that had
- * arrived, and calls back what these made ready, a few times over: most operations succeed at
- * once, and asking the kernel for news before each callback would cost as much as the operation.
+ * arrived, and does so a few times over with what these have set off: most operations succeed at
+ * once, a loop posts to itself what is to follow, and asking the kernel for news in between would
+ * cost as much as the operation.
  * The number of rounds is fixed and each is bounded by what there was at its beginning, so a turn
  * ends and nobody starves.
  *
@@ -28,7 +29,7 @@
 #include "io/real/real_int.h"
 
 #define EVENTS_A_TURN 64
-#define ROUNDS_MORE 4
+#define ROUNDS 5
 #define RETIRE_POLL_NS 1000000
 
 static _Thread_local struct io_loop *current;
@@ -271,10 +272,12 @@ static void take_turn(struct io_loop *loop)
     /* From here on users run, and may free what an event above points at. */
     free_retired(loop);
     expire_timers(loop);
-    call_back_ready(loop);
-    run_messages(loop);
-    for (int i = 0; i < ROUNDS_MORE && !list_is_empty(&loop->ready); i++)
+    for (int i = 0; i < ROUNDS; i++) {
         call_back_ready(loop);
+        run_messages(loop);
+        if (list_is_empty(&loop->ready) && mailbox_is_empty(&loop->mailbox))
+            break;
+    }
 }
 
 void loop_run(struct io_loop *loop)
