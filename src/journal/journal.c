@@ -158,7 +158,7 @@ static int64_t reserve_bytes(int64_t total)
     return MIN(MAX(total / 50, 256 * MIB), total / 10);
 }
 
-/* Bytes that appends may take; updates what journal_has_space says. */
+/* Bytes that appends may take, or less than none; updates what journal_has_space says. */
 static int64_t room_bytes(struct journal *j)
 {
     struct io_space space;
@@ -217,6 +217,13 @@ static void log_add(struct journal *j, struct journal_log *log, struct journal_o
     j->dirty_last = log;
 }
 
+static void look_for_room(struct journal *j)
+{
+    int64_t room = room_bytes(j);
+
+    j->room = MAX(room, 0);
+}
+
 /* Takes the appends of one commit off the chain. What is refused stays in its place in the list of
  * its log, marked with its error, so that completions keep their order. */
 static void gather(struct journal *j, struct io_msg **chain)
@@ -231,7 +238,7 @@ static void gather(struct journal *j, struct io_msg **chain)
             return;
         io_msg_take(chain);
         if (j->room < 0)
-            j->room = MAX(room_bytes(j), 0);
+            look_for_room(j);
         if (n > j->room - bytes) {
             op->log->refusing = true;
             /* Until the next look nobody else need try in vain. */
