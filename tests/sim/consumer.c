@@ -499,7 +499,7 @@ static void check_progress(struct consumer *c, struct position *pos)
     int64_t now = run_now(c->run);
 
     if (pos->topic->state != TOPIC_THERE || pos->state != READING ||
-        pos->topic->parts[pos->partition].acked_end <= pos->next) {
+        bytes_ready(pos) < MAX(c->min_bytes, 1)) {
         pos->behind_ns = 0;
         return;
     }
