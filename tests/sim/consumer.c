@@ -498,7 +498,10 @@ static void check_progress(struct consumer *c, struct position *pos)
 {
     int64_t now = run_now(c->run);
 
-    if (pos->topic->state != TOPIC_THERE || pos->state != READING ||
+    /* A fetch that was sent to a machine without power sleeps until its time is up. */
+    bool is_older = c->fetches && c->fetch_call.sent_ns < c->run->calm_since_ns;
+
+    if (is_older || pos->topic->state != TOPIC_THERE || pos->state != READING ||
         bytes_ready(pos) < MAX(c->min_bytes, 1)) {
         pos->behind_ns = 0;
         return;
