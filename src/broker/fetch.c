@@ -244,30 +244,43 @@ static bool same_topic(const struct fetch_part *a, const struct fetch_part *b)
            (a->name == b->name || (a->name && b->name && strcmp(a->name, b->name) == 0));
 }
 
+/* Parts of one topic in a row, from this one on. Each topic gets room for no more than these:
+ * room for all would be the square of what was asked. */
+static int32_t count_same_topic(const struct fetch_session *session, const struct fetch_part *first)
+{
+    int32_t n = 0;
+
+    for (const struct list *at = &first->link; at != &session->parts; at = at->next, n++)
+        if (!same_topic(first, LIST_ENTRY(at, struct fetch_part, link)))
+            break;
+    return n;
+}
+
 static void fill_response(struct fetch *f)
 {
     struct request *r = f->request;
     struct fetch_response *out = r->out;
     struct fetch_response_topic *topic = NULL;
     struct fetch_part *before = NULL;
-    int32_t n = f->session->part_count;
 
     out->session_id = f->session->id;
-    out->responses.v = request_array(r, &fetch_response_topic_schema, n);
+    out->responses.v = request_array(r, &fetch_response_topic_schema, f->session->part_count);
     LIST_EACH_SAFE (node, &f->session->parts) {
         struct fetch_part *part = LIST_ENTRY(node, struct fetch_part, link);
 
+        if (!same_topic(before, part))
+            topic = NULL;
+        before = part;
         if (f->is_incremental && !has_news(part))
             continue;
-        if (!same_topic(before, part)) {
+        if (!topic) {
             topic = &out->responses.v[out->responses.n++];
             topic->topic = str_of(part->name ? part->name : "");
             topic->topic_id = part->key.topic_id;
-            topic->partitions.v = request_array(r, &fetch_response_partition_schema, n);
+            topic->partitions.v = request_array(r, &fetch_response_partition_schema,
+                                                count_same_topic(f->session, part));
         }
-        before = part;
         fill_part(f, &topic->partitions.v[topic->partitions.n++], part);
-        n--;
     }
 }
 

@@ -19,6 +19,22 @@ static void size_at_owner(struct visit_item *item)
     visit_item_done(item, ERR_NONE);
 }
 
+static bool same_topic(const struct visit_item *a, const struct visit_item *b)
+{
+    return str_eq(*(const struct str *)a->in, *(const struct str *)b->in);
+}
+
+/* Items of one topic in a row, from this one on. Each topic gets room for no more than these: room
+ * for all would be the square of what was asked. */
+static int count_same_topic(const struct visit *v, int first)
+{
+    int n = 0;
+
+    while (first + n < v->count && same_topic(&v->items[first + n], &v->items[first]))
+        n++;
+    return n;
+}
+
 /* Items come sorted by topic: neighbours of one topic share an entry. */
 static void fill_dir(struct request *r, const struct visit *v, int dir,
                      struct describe_log_dirs_response_result *out)
@@ -32,13 +48,15 @@ static void fill_dir(struct request *r, const struct visit *v, int dir,
         const int32_t *index = item->out;
         struct describe_log_dirs_response_partition *p;
 
+        if (i > 0 && !same_topic(item - 1, item))
+            topic = NULL;
         if (item->err || item->epoch != dir)
             continue;
-        if (!topic || !str_eq(topic->name, *name)) {
+        if (!topic) {
             topic = &out->topics.v[out->topics.n++];
             topic->name = *name;
-            topic->partitions.v =
-                request_array(r, &describe_log_dirs_response_partition_schema, v->count - i);
+            topic->partitions.v = request_array(r, &describe_log_dirs_response_partition_schema,
+                                                count_same_topic(v, i));
         }
         p = &topic->partitions.v[topic->partitions.n++];
         p->partition_index = *index;

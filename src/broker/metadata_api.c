@@ -8,6 +8,7 @@
  * A topic that does not exist is made where the client and the configuration allow it. The answer
  * waits until the topic is there, so that clients do not have to ask twice.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "broker/broker_int.h"
@@ -113,18 +114,51 @@ static enum err missing_error(struct str name)
     return err ? err : ERR_UNKNOWN_TOPIC_OR_PARTITION;
 }
 
+static int by_asked(const void *a, const void *b)
+{
+    const struct metadata_request_topic *x = *(struct metadata_request_topic *const *)a;
+    const struct metadata_request_topic *y = *(struct metadata_request_topic *const *)b;
+    int order = str_cmp(x->name, y->name);
+
+    if (!order)
+        order = memcmp(x->topic_id.b, y->topic_id.b, sizeof(x->topic_id.b));
+    return order ? order : (x > y) - (x < y);
+}
+
+/* By position: asked for before in this request. */
+static bool *find_repeated(struct request *r)
+{
+    const struct metadata_request *in = r->in;
+    size_t n = (size_t)in->topics.n;
+    bool *repeated = request_alloc(r, n * sizeof(*repeated) + 1);
+    struct metadata_request_topic **v =
+        request_alloc(r, (n + 1) * sizeof(struct metadata_request_topic *));
+
+    for (size_t i = 0; i < n; i++)
+        v[i] = &in->topics.v[i];
+    qsort(v, n, sizeof(struct metadata_request_topic *), by_asked);
+    for (size_t i = 1; i < n; i++)
+        repeated[v[i] - in->topics.v] =
+            str_eq(v[i]->name, v[i - 1]->name) && uuid_eq(v[i]->topic_id, v[i - 1]->topic_id);
+    return repeated;
+}
+
+/* Each topic once, as in Kafka: an answer is much larger than what it takes to ask again. */
 static void fill_named_topics(struct request *r, struct metadata_response *out)
 {
     const struct metadata_request *in = r->in;
+    const bool *repeated = find_repeated(r);
 
-    out->topics.n = in->topics.n;
     out->topics.v = request_array(r, &metadata_response_topic_schema, in->topics.n);
     for (int32_t i = 0; i < in->topics.n; i++) {
         const struct metadata_request_topic *from = &in->topics.v[i];
-        struct metadata_response_topic *to = &out->topics.v[i];
         const struct metadata_topic *topic =
             find_visible(r->shard->image, from->name, from->topic_id);
+        struct metadata_response_topic *to;
 
+        if (repeated[i])
+            continue;
+        to = &out->topics.v[out->topics.n++];
         if (topic) {
             fill_topic(r, to, topic);
             continue;

@@ -237,6 +237,30 @@ def nested_counts(address):
     return f"{unanswered} requests without an answer or an end" if unanswered else None
 
 
+def many_names(address):
+    """Requests of a megabyte at most whose answers could be thousands of times as large."""
+    # The topic of groups has 50 partitions; every other entry begins another topic.
+    inside, once = "__consumer_offsets", {"partitions": [{"partition": 0}]}
+    asked = [
+        ("Fetch", 4, {"replica_id": -1, "max_bytes": MIB, "topics": [
+            dict(once, topic=f"t{i}") for i in range(20000)]}),
+        ("DescribeLogDirs", 1, {"topics": [
+            {"topic": (TOPIC, inside)[i % 2], "partitions": [0]} for i in range(20000)]}),
+        ("Metadata", 1, {"topics": [{"name": inside}] * 50000}),
+        ("CreateTopics", 2, {"timeout_ms": 1000, "topics": [
+            {"name": f"t{i}"} for i in range(50000)]}),
+    ]
+    for name, version, values in asked:
+        peer = Peer(address)
+        peer.send(request(name, version, values))
+        answer = peer.answer()
+        peer.close()
+        if not answer:
+            return f"{name} without an answer"
+        decode_response(name, version, answer)
+    return None
+
+
 def sizes(address):
     """Lengths that no request has: the connection ends."""
     for size in (HUGE, 0x40000000, 100 * MIB + 1, -1, -HUGE - 1, 0, 1, 7):
@@ -351,8 +375,8 @@ def close_all(peers):
         peer.close()
 
 
-ATTACKS = (sizes, unknown, garbage, huge_counts, nested_counts, half_frames, never_read, slow,
-           churn, hoard, connections)
+ATTACKS = (sizes, many_names, unknown, garbage, huge_counts, nested_counts, half_frames, never_read,
+           slow, churn, hoard, connections)
 
 
 # ---- the broker's side ----
