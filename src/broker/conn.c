@@ -252,7 +252,9 @@ static void receive(struct conn *c)
 {
     if (!may_read(c) || io_op_is_pending(&c->recv.op) || list_is_linked(&c->starved))
         return;
-    if (!has_room(c, c->frame ? c->frame_size : 0) || c->in_n == sizeof(c->in)) {
+    /* A size that has come without its frame had no room a moment ago. All of the frame may be here
+     * already: nobody would wake the connection if there is room now. */
+    if (!has_room(c, c->frame ? c->frame_size : 0) || c->in_n >= FRAME_SIZE_BYTES) {
         starve(c);
         return;
     }
