@@ -344,6 +344,16 @@ static void prepare_topic(struct creations *cs, int32_t at)
     config_overrides_fini(&overrides);
 }
 
+/* Each topic is compared with each other one, so their number has a bound first. */
+static bool are_too_many(struct creations *cs)
+{
+    if (cs->count <= NEW_PARTITIONS_MAX)
+        return false;
+    for (int32_t i = 0; i < cs->count; i++)
+        fail(&cs->items[i], ERR_POLICY_VIOLATION, TOO_MANY_TEXT);
+    return true;
+}
+
 /* A request is one change of the keeper and opens every log at once, so it has a bound. */
 static void bound_partitions(struct creations *cs)
 {
@@ -361,6 +371,8 @@ static void bound_partitions(struct creations *cs)
 
 static void prepare_topics(struct creations *cs)
 {
+    if (are_too_many(cs))
+        return;
     for (int32_t i = 0; i < cs->count; i++)
         prepare_topic(cs, i);
     bound_partitions(cs);
@@ -446,6 +458,7 @@ static void prepare_auto(struct creations *cs)
         if (!cs->items[i].err)
             build_topic(cs, &cs->items[i], name, n, &none);
     }
+    bound_partitions(cs);
 }
 
 static void answer_auto(struct creations *cs)
@@ -456,7 +469,7 @@ static void answer_auto(struct creations *cs)
 void topics_auto_create(struct control *c, struct request *r)
 {
     const struct metadata_request *in = r->in;
-    struct creations *cs = creations_new(c, r, MAX(in->topics.n, 0));
+    struct creations *cs = creations_new(c, r, MIN(MAX(in->topics.n, 0), NEW_PARTITIONS_MAX));
 
     cs->prepare = prepare_auto;
     cs->answer = answer_auto;
@@ -505,14 +518,14 @@ static void check_growth(struct creations *cs, struct creation *item,
 {
     struct arena *arena = &cs->request->arena;
 
-    if (in->count - topic->partition_count > NEW_PARTITIONS_MAX) {
-        fail(item, ERR_POLICY_VIOLATION, TOO_MANY_TEXT);
-        return;
-    }
     if (in->count <= topic->partition_count) {
         fail(item, ERR_INVALID_PARTITIONS,
              arena_printf(arena, "topic has %d partitions, the new count must be larger (%d asked)",
                           topic->partition_count, in->count));
+        return;
+    }
+    if (in->count - topic->partition_count > NEW_PARTITIONS_MAX) {
+        fail(item, ERR_POLICY_VIOLATION, TOO_MANY_TEXT);
         return;
     }
     if (in->assignments.n >= 0 && in->assignments.n != in->count - topic->partition_count) {
@@ -535,6 +548,8 @@ static void prepare_growth(struct creations *cs)
 {
     const struct create_partitions_request *in = cs->request->in;
 
+    if (are_too_many(cs))
+        return;
     for (int32_t i = 0; i < cs->count; i++) {
         const struct create_partitions_request_topic *from = &in->topics.v[i];
         struct creation *item = &cs->items[i];
