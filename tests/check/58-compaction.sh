@@ -3,8 +3,8 @@
 # Apache Kafka's producer writes the same few keys over and over, compressed and not, with deletions
 # among them; the broker compacts beside that. Of each key the last record is there, at the offset
 # that it was given, also after a kill -9 in the midst of it; every offset can be fetched from; the
-# log is as small as it should be; and Kafka's own dump tool finds nothing wrong. BROKER=kafka runs
-# the same on Kafka.
+# log is as small as it should be; and Kafka's own dump tool finds nothing wrong. A group's offsets
+# outlive the compaction of their topic. BROKER=kafka runs the same on Kafka.
 set -euo pipefail
 # shellcheck disable=SC2119 source=tests/tools/broker.sh
 . "$(dirname "$0")/../tools/broker.sh"
@@ -97,6 +97,15 @@ verify_progress() {
     done
 }
 
+groups() { # option...
+    "$root/tests/tools/kafka" tool kafka org.apache.kafka.tools.consumer.group.ConsumerGroupCommand \
+        --bootstrap-server "$bootstrap" --group compacted-group "$@" 2>>"$work/groups.err"
+}
+
+group_is_cleaned() {
+    grep -q '^__consumer_offsets 0 [1-9]' "$work/data/cleaner-offset-checkpoint"
+}
+
 "$root/tests/tools/fetch-peers" kafka
 : >"$work/written"
 start
@@ -121,3 +130,15 @@ broker_stop
 python3 "$root/tests/tools/dump_check.py" "$work/data" "$TOPIC" --compacted
 grep -q "^$TOPIC 0 [1-9]" "$work/data/cleaner-offset-checkpoint" || fail "no cleaner checkpoint"
 echo "$(stored_bytes) bytes are left of $(wc -c <"$work/written")"
+
+start --set log.roll.ms=10 --set log.cleaner.min.cleanable.ratio=0.01 \
+    --set offsets.topic.num.partitions=1
+for offset in 11 12 13 14 15; do
+    groups --topic "$TOPIC" --reset-offsets --to-offset "$offset" --execute >/dev/null
+done
+wait_until group_is_cleaned || fail "the groups' topic is not compacted"
+broker_kill
+start
+groups --describe | grep -E "^compacted-group +$TOPIC +0 +15 " || fail "the group's offset is gone"
+broker_stop
+python3 "$root/tests/tools/dump_check.py" "$work/data" __consumer_offsets --compacted
