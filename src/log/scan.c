@@ -338,8 +338,7 @@ static void accept_batch(struct scan *s, struct built *b, const struct batch_hea
         buf_append(&b->index, entries.index, sizeof(entries.index));
     if (entries.has_time)
         buf_append(&b->time, entries.time, sizeof(entries.time));
-    /* Not above the latest: the file may end with epochs of batches that are lost. */
-    if (h->leader_epoch > epochs_at(s->epochs, h->base_offset))
+    if (h->leader_epoch > epochs_latest(s->epochs))
         s->epochs_changed |= epochs_assign(s->epochs, h->leader_epoch, h->base_offset);
     learn(s, b, e);
     s->next_offset = batch_last_offset(h) + 1;
