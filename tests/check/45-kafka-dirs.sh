@@ -113,6 +113,7 @@ to_us_and_back() {
     check "we know what Kafka knew" same 1 2
     check "deletions that were under way are finished" test -z "$(ls -d "$dir"/data*/*-delete 2>/dev/null)"
     goes_on
+    check "groups have their offsets" moving group
     check "topics are written" moving write kept
     check "new producers are no old ones" moving write txns
     snap 3 >/dev/null
@@ -131,6 +132,7 @@ to_us_and_back() {
 # Kafka goes on, is killed under load; we, killed too; Kafka again.
 killed_both_ways() {
     goes_on
+    check "groups have their offsets at Kafka's" moving group
     check "topics are written at Kafka's" moving write kept
     check "new producers at Kafka's are no old ones" moving write txns
     snap 6 >/dev/null

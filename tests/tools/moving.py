@@ -7,6 +7,7 @@
     moving.py same OLD NEW TOPIC...   compare two snapshots, but for these topics; --but-epochs
     moving.py flow BOOTSTRAP FILE     number records with one idempotent producer until FILE.stop is
                                       there; FILE then holds how many were acknowledged
+    moving.py group BOOTSTRAP         a consumer group has the offset that `fill` committed
     moving.py goes FILE               wait until it has been acknowledged more
     moving.py flown BOOTSTRAP FILE    each of them is there once, in order
     moving.py alter BOOTSTRAP TOPIC KEY=VALUE
@@ -111,6 +112,15 @@ def commit_offsets(bootstrap):
     for i in range(1, 50):
         c.commit(offsets=[TopicPartition("kept", 0, i)], asynchronous=False)
     c.close()
+
+
+def group(bootstrap):
+    c = Consumer({"bootstrap.servers": bootstrap, "group.id": "movers",
+                  "enable.auto.commit": False})
+    found = c.committed([TopicPartition("kept", 0)], timeout=20)[0]
+    c.close()
+    if found.error or found.offset != 49:
+        raise SystemExit(f"the group is at {found}")
 
 
 def wait_for_compaction(bootstrap):
@@ -383,7 +393,7 @@ def main(command, *args):
             create(args[0], [NewTopic(args[1], 1, 1)])
         write(producer(args[0], enable_idempotence=True), args[1], 50)
     else:
-        {"fill": fill, "snap": snap, "flow": flow, "flown": flown, "alter": alter}[command](*args)
+        {"group": group, "fill": fill, "snap": snap, "flow": flow, "flown": flown, "alter": alter}[command](*args)
     return 0
 
 
