@@ -24,6 +24,8 @@ struct command {
 int serve_run(int argc, char **argv);
 int topics_run(int argc, char **argv);
 int configs_run(int argc, char **argv);
+int groups_run(int argc, char **argv);
+int cluster_run(int argc, char **argv);
 int produce_run(int argc, char **argv);
 int consume_run(int argc, char **argv);
 int dump_run(int argc, char **argv);

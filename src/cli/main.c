@@ -11,6 +11,8 @@ static const struct command commands[] = {
     {"serve", "run a broker", serve_run},
     {"topics", "create, list, describe, alter and delete topics", topics_run},
     {"configs", "read and change the configuration of topics and brokers", configs_run},
+    {"groups", "list and describe consumer groups, move and delete their offsets", groups_run},
+    {"cluster", "show the cluster: brokers, counts, versions", cluster_run},
     {"produce", "send lines as records", produce_run},
     {"consume", "print the records of a topic", consume_run},
     {"dump", "show and check the files of a log directory", dump_run},

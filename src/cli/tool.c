@@ -40,6 +40,9 @@ static const char *cure_of(enum err err)
                "advertised.listeners";
     case ERR_UNKNOWN_TOPIC_OR_PARTITION: return "'strandline topics list' shows what there is";
     case ERR_OFFSET_OUT_OF_RANGE: return "'--offset earliest' begins where the log does";
+    case ERR_GROUP_ID_NOT_FOUND: return "'strandline groups list' shows what there is";
+    case ERR_NON_EMPTY_GROUP:
+    case ERR_GROUP_SUBSCRIBED_TO_TOPIC: return "stop its members first";
     case ERR_TOPIC_ALREADY_EXISTS: return "'strandline topics describe' shows it";
     case ERR_UNSUPPORTED_VERSION: return "the broker is too old or too new for this command";
     case ERR_MALFORMED: return "is that a broker, and without TLS?";
@@ -260,4 +263,9 @@ void tool_print_json(json_t *value)
     json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
     putchar('\n');
     json_decref(value);
+}
+
+json_t *tool_json_of(struct str s)
+{
+    return str_is_null(s) ? json_null() : json_stringn(s.p, (size_t)s.n);
 }

@@ -89,5 +89,7 @@ bool tool_check(struct tool *t, const struct admin_op *op, const char *verb);
 /* Standard output as JSON: takes the reference. */
 struct json_t; /* jansson's */
 void tool_print_json(struct json_t *value);
+/* A string or null. */
+struct json_t *tool_json_of(struct str s);
 
 #endif

@@ -119,6 +119,105 @@ check_fields() {
         --isolation read_committed --print offset | wc -l)"
 }
 
+lines() { # in one line
+    tr '\n' ' ' | sed 's/ $//'
+}
+
+offsets() { # GROUP: topic-partition:offset:end:lag of each row
+    cli groups describe "$1" --json | json '" ".join("%s-%s:%s:%s:%s" % (p["topic"],
+        p["partition"], p["offset"], p["end"], p["lag"]) for p in v[0]["partitions"])'
+}
+
+reset() {
+    cli groups reset-offsets "$@" | lines
+}
+
+# Of a group that never had a member.
+check_offsets() {
+    cli topics create lag --partitions 2 >/dev/null
+    settle
+    seq 10 | cli produce lag --partition 0 --timestamp 1700000000000 >/dev/null
+    seq 10 | cli produce lag --partition 0 --timestamp 1700000005000 >/dev/null
+    seq 8 | cli produce lag --partition 1 >/dev/null
+    refused 1 GROUP_ID_NOT_FOUND cli groups describe moved
+    refused 1 "has no offsets" cli groups reset-offsets moved --offset earliest
+    expect "dry run" "lag-0  from -  to 4 lag-1  from -  to 4 dry run, nothing was changed; --execute does it" \
+        "$(reset moved --topic lag --offset 4)"
+    refused 1 GROUP_ID_NOT_FOUND cli groups describe moved
+    expect "offset" "lag-0  from -  to 4 lag-1  from -  to 4" \
+        "$(reset moved --topic lag --offset 4 --execute)"
+    expect "lag" "lag-0:4:20:16 lag-1:4:8:4" "$(offsets moved)"
+    expect "lag as text" "group moved  state Empty  protocol -  coordinator 1  members 0  lag 20" \
+        "$(cli groups describe moved | head -n 1)"
+    expect "shift of one partition" "lag-1  from 4  to 1" \
+        "$(reset moved --topic lag:1 --shift -3 --execute)"
+    expect "shift beyond the end" "lag-0  from 4  to 20 lag-1  from 1  to 8" \
+        "$(reset moved --shift 1000 --execute)"
+    expect "timestamp" "lag-0  from 20  to 10" \
+        "$(reset moved --topic lag:0 --timestamp 1700000000001 --execute)"
+    expect "duration" "lag-0:10:20:10 lag-1:0:8:8" \
+        "$(reset moved --topic lag:1 --duration 1h --execute >/dev/null; offsets moved)"
+    expect "time that no record has reached" "lag-0  from 10  to 20 lag-1  from 0  to 8" \
+        "$(reset moved --duration 0s --execute)"
+    expect "earliest" "lag-0  from 20  to 0 lag-1  from 8  to 0" \
+        "$(reset moved --offset earliest --execute)"
+    expect "latest" "False [('lag', 0, 0, 20), ('lag', 1, 0, 8)]" \
+        "$(cli groups reset-offsets moved --offset latest --json | json 'v["executed"],
+            [tuple(p.values()) for p in v["partitions"]]' | sed 's/^(//; s/)$//; s/False, /False /')"
+    expect "nothing but that was changed" "lag-0:0:20:20 lag-1:0:8:8" "$(offsets moved)"
+    expect "delete-offsets" "['lag-1']" \
+        "$(cli groups delete-offsets moved --topic lag:1 --json | json v)"
+    expect "what is left" "lag-0:0:20:20" "$(offsets moved)"
+    refused 1 "has no such offsets" cli groups delete-offsets moved --topic lag:1
+    refused 1 "that could be shifted" cli groups reset-offsets moved --topic lag --shift 1
+    refused 1 UNKNOWN_TOPIC_OR_PARTITION cli groups reset-offsets moved --topic nope --offset 1
+    refused 1 UNKNOWN_TOPIC_OR_PARTITION cli groups reset-offsets moved --topic lag:9 --offset 1
+}
+
+# Of a group with a member, which is the broker's business: it must not be moved or deleted.
+check_members() {
+    local member
+    kcat -q -b "$bootstrap" -G live lag >/dev/null 2>&1 &
+    member=$!
+    for _ in $(seq 600); do
+        cli groups describe live 2>/dev/null | grep -q 'state Stable .*members 1 ' && break
+        sleep 0.05
+    done
+    expect "a member and what it reads" "Stable 1 rdkafka /127.0.0.1 2" \
+        "$(cli groups describe live --json | json 'v[0]["state"], len(v[0]["members"]),
+            v[0]["members"][0]["client_id"], v[0]["members"][0]["client_host"],
+            sum(p["member"] == v[0]["members"][0]["member_id"] for p in v[0]["partitions"])' |
+            tr -d "(),'")"
+    expect list "live moved" "$(cli groups list | lines)"
+    expect "describe all" "live moved" "$(cli groups describe | grep -oP '^group \K\S+' | lines)"
+    expect "list as JSON" "live Stable classic consumer" \
+        "$(cli groups list --json | json '" ".join(v[0].values())')"
+    refused 1 NON_EMPTY_GROUP cli groups reset-offsets live --topic lag --offset 0 --execute
+    refused 1 NON_EMPTY_GROUP cli groups delete live
+    cli groups reset-offsets moved --topic lag --offset 0 --execute >/dev/null
+    kill "$member"
+    wait "$member" || true
+    expect delete "deleted live deleted moved" "$(cli groups delete live moved | lines)"
+    cli groups reset-offsets moved --topic lag --offset 0 --execute >/dev/null
+    expect "delete as JSON" "['moved']" "$(cli groups delete moved --json | json v)"
+    expect "none left" "[]" "$(cli groups list --json | json v)"
+    refused 1 GROUP_ID_NOT_FOUND cli groups delete live
+}
+
+check_cluster() {
+    local topics
+    topics=$(cli topics list --internal | wc -l)
+    expect cluster "1 1 $topics True" "$(cli cluster --json | json 'v["controller"],
+        v["brokers"][0]["broker"], v["topics"], v["partitions"] >= v["topics"]' | tr -d '(),')"
+    cli cluster | grep -q '^cluster [A-Za-z0-9_-]*  controller 1  brokers 1  topics ' || fail cluster
+    cli cluster | grep -q "^  broker 1  address $bootstrap\$" || fail "a broker's address"
+    cli cluster --api-versions | grep -q '^  api 18  versions 0\.\.[0-9]*  api_versions$' ||
+        fail "API versions"
+    expect "API versions as JSON" "{'key': 42, 'name': 'delete_groups', 'min': 0, 'max': 2}" \
+        "$(cli cluster --api-versions --json |
+            json '[a for a in v["brokers"][0]["apis"] if a["key"] == 42][0]' | sed "s/: 3}/: 2}/")"
+}
+
 check_errors() {
     refused 1 REFUSED "$program" topics list --bootstrap-server 127.0.0.1:1
     refused 1 REFUSED "$program" produce one --bootstrap-server 127.0.0.1:1 <<<x
@@ -132,7 +231,14 @@ check_errors() {
     refused 2 "say what to do" cli topics
     refused 2 "has to be a number" cli consume one --count x
     refused 2 "read_committed" cli consume one --isolation serial
-    for command in serve topics configs produce consume dump; do
+    refused 2 "say what to do" cli groups
+    refused 2 "say where" cli groups reset-offsets g
+    refused 2 "say once" cli groups reset-offsets g --offset 1 --shift 1
+    refused 2 "like 90s" cli groups reset-offsets g --duration 5
+    refused 2 "form TOPIC:0,1" cli groups delete-offsets g --topic one:x
+    refused 2 "only reset-offsets" cli groups delete g --execute
+    refused 2 "it takes no names" cli cluster one
+    for command in serve topics configs groups cluster produce consume dump; do
         "$program" "$command" --help | grep -q "^usage: strandline $command" || fail "$command --help"
     done
     "$program" --version | grep -q '^strandline [0-9]' || fail --version
@@ -152,11 +258,15 @@ check_dump() {
     refused 1 "$segment: position .*checksum is wrong" quietly "$program" dump "$segment"
 }
 
-broker_start --set num.partitions=1
+"$root/tests/tools/fetch-peers" kcat
+broker_start --set num.partitions=1 --set group.initial.rebalance.delay.ms=0
 check_topics
 check_configs
 check_records
 check_fields
+check_offsets
+check_members
+check_cluster
 check_errors
 broker_stop
 check_dump
