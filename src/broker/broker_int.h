@@ -90,8 +90,8 @@ struct topic_slot {
     int32_t name_n;
     struct uuid id;
     struct topic_config config;
-    const struct metadata_topic *topic; /* of the image that config was resolved from, */
-    const struct config *resolved_with; /* and the broker's configuration */
+    const struct metadata_topic *topic; /* NULL: not published. Of the image that config was made */
+    const struct config *resolved_with; /* from, and the broker's configuration */
     struct partition **partitions;      /* by index; NULL while one is not there */
     int32_t partition_count;
 };
@@ -147,7 +147,7 @@ void shard_delay_cancel(struct shard *s, struct delay *d);
 
 struct topic_slot *shard_find_topic(struct shard *s, struct str name);
 struct topic_slot *shard_find_topic_id(struct shard *s, struct uuid id);
-/* NULL when the slot is NULL or has no such partition. */
+/* NULL when the slot is NULL or has no such partition, or its topic is not published. */
 struct partition *slot_partition(const struct topic_slot *slot, int32_t index);
 /* By name where it is not null, else by id. */
 struct topic_slot *shard_find_topic_either(struct shard *s, struct str name, struct uuid id);

@@ -222,7 +222,7 @@ struct topic_slot *shard_find_topic_either(struct shard *s, struct str name, str
 
 struct partition *slot_partition(const struct topic_slot *slot, int32_t index)
 {
-    if (!slot || index < 0 || index >= slot->partition_count)
+    if (!slot || !slot->topic || index < 0 || index >= slot->partition_count)
         return NULL;
     return slot->partitions[index];
 }
@@ -248,11 +248,14 @@ static struct topic_slot *slot_new(struct shard *s, const struct partition *p)
     return slot;
 }
 
-/* What is in force for the topic now, told to its partitions when it has changed. */
+/*
+ * What is in force for the topic now, told to its partitions when it has changed. A topic that the
+ * image does not have comes or goes: its partitions keep the configuration that they have, and nobody
+ * finds them.
+ */
 static void slot_configure(struct shard *s, struct topic_slot *slot)
 {
     struct metadata_topic *topic = metadata_find_topic_id(s->image, slot->id);
-    struct config_overrides none = {0};
 
     if (slot->topic == topic && slot->resolved_with == s->config)
         return;
@@ -260,7 +263,9 @@ static void slot_configure(struct shard *s, struct topic_slot *slot)
         coordinators_forget_topic(s, (struct str){.p = slot->name, .n = slot->name_n});
     slot->topic = topic;
     slot->resolved_with = s->config;
-    topic_config_resolve(s->config, topic ? &topic->configs : &none, &slot->config);
+    if (!topic)
+        return;
+    topic_config_resolve(s->config, &topic->configs, &slot->config);
     for (int32_t i = 0; i < slot->partition_count; i++) {
         struct partition *p = slot->partitions[i];
 
