@@ -250,8 +250,8 @@ static struct topic_slot *slot_new(struct shard *s, const struct partition *p)
 
 /*
  * What is in force for the topic now, told to its partitions when it has changed. A topic that the
- * image does not have comes or goes: its partitions keep the configuration that they have, and nobody
- * finds them.
+ * image does not have comes or goes: nobody finds its partitions, and they keep the configuration
+ * that they have.
  */
 static void slot_configure(struct shard *s, struct topic_slot *slot)
 {
