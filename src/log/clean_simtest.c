@@ -26,6 +26,7 @@
 #define ROLL_EVERY 9
 #define CALLS_MAX 2000
 #define T0 1700000000000
+#define SEEDS 2
 #define LIFE_NS ((int64_t)100 * 1000 * 1000 * 1000)
 
 enum mode {
@@ -466,8 +467,10 @@ static void cut_at_every_call(enum sim_crash how, uint64_t seeds)
 
 static void a_power_cut_at_every_call_leaves_the_old_or_the_new(void **state)
 {
+    const char *more = getenv("POWERCUT_SEEDS");
+
     (void)state;
-    cut_at_every_call(SIM_POWER_CUT, 4);
+    cut_at_every_call(SIM_POWER_CUT, more ? strtoull(more, NULL, 10) : SEEDS);
 }
 
 static void so_does_a_kill(void **state)

@@ -38,8 +38,9 @@ struct fixture {
     int64_t end;
     int64_t aborted;
     int64_t clean_offset;
-    int64_t newest; /* the offset of the record with the largest timestamp */
-    int retired;    /* segments that retention took */
+    int64_t time_entries; /* of closed segments' time indexes */
+    int64_t newest;       /* the offset of the record with the largest timestamp */
+    int retired;          /* segments that retention took */
     int32_t sequence[PRODUCERS];
     int stage;
     void (*before_clean)(struct fixture *f);
@@ -332,8 +333,11 @@ static void dump_done(struct io_job *job)
     f->segment_count = f->log->segment_count;
     f->clean_offset = f->log->clean_offset;
     f->aborted = f->log->tail.txn_count;
-    for (size_t i = 0; i + 1 < f->segment_count; i++)
+    f->time_entries = 0;
+    for (size_t i = 0; i + 1 < f->segment_count; i++) {
         f->aborted += f->log->segments[i].txn_count;
+        f->time_entries += f->log->segments[i].time_count;
+    }
     log_close(f->log, closed, f);
 }
 
@@ -700,6 +704,7 @@ static void emptied_segments_grow_old(void **state)
     f->config.retention_ms = DAY_MS;
     clean(f, "=1 =2 / x=1");
     assert_string_equal(text(f), "{1..1}{2 x=1}");
+    assert_int_equal(f->time_entries, 0);
     f->before_clean = retain;
     write_only(f, "");
     assert_int_equal(f->retired, 0);
@@ -728,15 +733,15 @@ static void a_small_map_cleans_part_by_part(void **state)
     struct fixture *f = *state;
 
     f->args.map_bytes = 1; /* The least that there is: nine keys. */
-    clean(f, "k=0 a=0 b=0 c=0 d=0 e=0 f=0 g=0 h=0 i=0 j=0 k=1 a=1 / x=1");
+    clean(f, "k=0 a=0 b=0 c=0 d=0 e=0 f=0 g=0 h=0 i=0 j=0 k=1 =9 a=1 / x=1");
     assert_int_equal(f->clean_offset, 9);
     assert_string_equal(text(f), "{0 k=0}{1 a=0}{2 b=0}{3 c=0}{4 d=0}{5 e=0}{6 f=0}{7 g=0}{8 h=0}"
-                                 "{9 i=0}{10 j=0}{11 k=1}{12 a=1}{13 x=1}");
+                                 "{9 i=0}{10 j=0}{11 k=1}{12 =9}{13 a=1}{14 x=1}");
     f->config.min_cleanable_dirty_ratio = 0;
     clean(f, "");
-    assert_int_equal(f->clean_offset, 13);
+    assert_int_equal(f->clean_offset, 14);
     assert_string_equal(text(f), "{2 b=0}{3 c=0}{4 d=0}{5 e=0}{6 f=0}{7 g=0}{8 h=0}"
-                                 "{9 i=0}{10 j=0}{11 k=1}{12 a=1}{13 x=1}");
+                                 "{9 i=0}{10 j=0}{11 k=1}{13 a=1}{14 x=1}");
 }
 
 static void small_segments_become_one(void **state)
