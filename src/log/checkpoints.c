@@ -107,6 +107,14 @@ static void answer(struct log_dir *dir, struct save *s)
     *at = s;
 }
 
+static void forget(struct log_dir *dir, struct log_card *c)
+{
+    dir->points_dirty |= checkpoint_remove(&dir->now.points, c->topic, c->partition);
+    dir->marks_dirty |= checkpoint_remove(&dir->now.marks, c->topic, c->partition);
+    dir->starts_dirty |= checkpoint_remove(&dir->now.starts, c->topic, c->partition);
+    dir->cleaned_dirty |= checkpoint_remove(&dir->now.cleaned, c->topic, c->partition);
+}
+
 static void enter(struct log_dir *dir, struct save *s)
 {
     struct log_card *c = s->card;
@@ -114,16 +122,10 @@ static void enter(struct log_dir *dir, struct save *s)
     list_push_back(&dir->cards, &c->node);
     dir->open_count++;
     dir->loaded_count += c->was_found;
+    if (!c->was_found)
+        forget(dir, c); /* What is left of one of this name that is gone. */
     put_point(dir, c, s->offset);
     put_bounds(dir, c);
-}
-
-static void forget(struct log_dir *dir, struct log_card *c)
-{
-    dir->points_dirty |= checkpoint_remove(&dir->now.points, c->topic, c->partition);
-    dir->marks_dirty |= checkpoint_remove(&dir->now.marks, c->topic, c->partition);
-    dir->starts_dirty |= checkpoint_remove(&dir->now.starts, c->topic, c->partition);
-    dir->cleaned_dirty |= checkpoint_remove(&dir->now.cleaned, c->topic, c->partition);
 }
 
 static void put_cleaned(struct log_dir *dir, struct log_card *c, int64_t offset)

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "log/dir_int.h"
 
+#define KRAFT_TOPIC "__cluster_metadata"
 #define CHECKPOINT_BYTES_MAX ((size_t)1 << 30)
 
 struct opening {
@@ -267,7 +268,7 @@ static enum err look_at(struct opening *o, const char *name)
         err = say(o, remove_partition_dir(o->dir->io, path), name,
                   "cannot finish the deletion of this partition");
     free(path);
-    if (err || !st.is_dir || strcmp(name, "__cluster_metadata-0") == 0 ||
+    if (err || !st.is_dir || strcmp(name, KRAFT_TOPIC "-0") == 0 ||
         !partition_dir_parse(name, &p.topic, &p.partition))
         return err == ERR_NOT_FOUND ? ERR_NONE : err;
     f->v[f->n++] = p;
@@ -353,6 +354,46 @@ static void dir_free(struct log_dir *dir)
     free(dir);
 }
 
+static bool is_found(const struct log_dir_found *found, const struct checkpoint_entry *e)
+{
+    struct log_partition_name key = {.topic = e->topic, .partition = e->partition};
+
+    if (strcmp(e->topic, KRAFT_TOPIC) == 0)
+        return true; /* Another broker's business. */
+    return found->n > 0 && bsearch(&key, found->v, found->n, sizeof(key), compare_partitions);
+}
+
+/* Entries without a directory: true when there were any. */
+static bool drop_absent(struct checkpoint *c, const struct log_dir_found *found)
+{
+    bool dropped = false;
+
+    for (size_t i = c->n; i > 0; i--)
+        if (!is_found(found, &c->v[i - 1]))
+            dropped |= checkpoint_remove(c, c->v[i - 1].topic, c->v[i - 1].partition);
+    return dropped;
+}
+
+/*
+ * A crash in the middle of a deletion leaves entries of a log that is gone. A log of the same name
+ * that is made later must not be taken for it: it would be damaged, or begin above its own records
+ * and be emptied. So they are gone from the device before anything can be made.
+ */
+static void forget_absent(struct log_dir *dir, const struct log_dir_found *found)
+{
+    bool points = drop_absent(&dir->now.points, found);
+    bool starts = drop_absent(&dir->now.starts, found);
+    bool marks = drop_absent(&dir->now.marks, found);
+    bool cleaned = drop_absent(&dir->now.cleaned, found);
+
+    dir->points_dirty |= points;
+    dir->starts_dirty |= starts;
+    dir->marks_dirty |= marks;
+    dir->cleaned_dirty |= cleaned;
+    if (points || starts || marks || cleaned)
+        checkpoints_write(dir);
+}
+
 static enum err open_steps(struct opening *o)
 {
     enum err err = say(o, make_path(o->dir->io, o->dir->path), "",
@@ -395,6 +436,7 @@ enum err log_dir_open(struct io *io, const char *path, const struct log_dir_iden
     dir->points_dirty = dir->marks_dirty = dir->starts_dirty = !dir->was_clean;
     dir->cleaned_dirty = !dir->was_clean && dir->now.cleaned.n > 0;
     dir->journal = journal_new(io, path);
+    forget_absent(dir, found);
     dir->lane = io_lane_new(io, "checkpoint", checkpoints_run, dir);
     *out = dir;
     return ERR_NONE;

@@ -1021,6 +1021,49 @@ static void a_segment_keeps_no_space_that_it_does_not_use(void **state)
     free(pattern);
 }
 
+static void leave_entry(struct fixture *f, const char *name)
+{
+    char *path = xasprintf("%s/%s", f->path, name);
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fputs("0\n1\nt 3 100000\n", file);
+    fclose(file);
+    free(path);
+}
+
+static void has_its_own_start(struct fixture *f)
+{
+    assert_null(f->report.damage);
+    assert_int_equal(log_start_offset(f->log), 0);
+    log_set_high_watermark(f->log, log_ack_offset(f->log));
+    assert_int_equal(consume(f, 0, 900), log_end_offset(f->log));
+    assert_true(log_end_offset(f->log) > 0);
+    close_log(f);
+}
+
+/* A crash in the middle of a deletion leaves them; the topic may be made again. */
+static void entries_of_a_log_that_is_gone_do_not_count_for_the_next_one(void **state)
+{
+    struct fixture *f = *state;
+
+    leave_entry(f, "recovery-point-offset-checkpoint");
+    leave_entry(f, "log-start-offset-checkpoint");
+    leave_entry(f, "replication-offset-checkpoint");
+    live(f, fill);
+    live(f, has_its_own_start);
+}
+
+static void entries_of_a_log_that_is_gone_do_not_outlive_a_crash_either(void **state)
+{
+    struct fixture *f = *state;
+
+    leave_entry(f, "recovery-point-offset-checkpoint");
+    leave_entry(f, "log-start-offset-checkpoint");
+    live_and_die(f, fill_and_drop);
+    live(f, has_its_own_start);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -1042,6 +1085,8 @@ int main(void)
         TEST(another_loop_reads_while_the_owner_writes),
         TEST(a_batch_larger_than_a_segment_is_refused),
         TEST(a_segment_keeps_no_space_that_it_does_not_use),
+        TEST(entries_of_a_log_that_is_gone_do_not_count_for_the_next_one),
+        TEST(entries_of_a_log_that_is_gone_do_not_outlive_a_crash_either),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
