@@ -143,17 +143,34 @@ static void set_all(rd_kafka_conf_t *conf, char **settings)
     }
 }
 
+/* The partitions that have a leader. */
+static int count_led(const struct rd_kafka_metadata_topic *t)
+{
+    int n = 0;
+
+    for (int i = 0; i < t->partition_cnt; i++)
+        n += t->partitions[i].leader >= 0;
+    return n;
+}
+
+/* A topic that was just created may not be known yet: a broker learns of it behind the answer. */
 static void find_topic(struct load *l)
 {
+    int64_t deadline_us = now_us() + METADATA_MS * 1000;
     const struct rd_kafka_metadata *metadata;
+    int led = 0;
 
     l->handle = rd_kafka_topic_new(l->client, l->topic, NULL);
-    if (rd_kafka_metadata(l->client, 0, l->handle, &metadata, METADATA_MS))
-        die("no metadata from %s", l->bootstrap);
-    l->partitions = metadata->topics[0].partition_cnt;
-    rd_kafka_metadata_destroy(metadata);
-    if (l->partitions == 0)
-        die("there is no topic %s", l->topic);
+    while (l->partitions == 0 || led < l->partitions) {
+        if (now_us() > deadline_us)
+            die("there is no topic %s", l->topic);
+        if (rd_kafka_metadata(l->client, 0, l->handle, &metadata, METADATA_MS))
+            die("no metadata from %s", l->bootstrap);
+        l->partitions = metadata->topics[0].partition_cnt;
+        led = count_led(&metadata->topics[0]);
+        rd_kafka_metadata_destroy(metadata);
+        rd_kafka_poll(l->client, 20);
+    }
 }
 
 static void connect_client(struct load *l, rd_kafka_type_t type, rd_kafka_conf_t *conf)
