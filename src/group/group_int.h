@@ -265,6 +265,12 @@ bool group_topics__have(const struct group_topics *topics, struct str topic);
 
 /* ---- Small things --------------------------------------------------------------------------- */
 
+/* Ids and names are kept as C strings: bytes of 0 in them are refused at the door. */
+static inline bool str_has_nul(struct str s)
+{
+    return s.n > 0 && memchr(s.p, '\0', (size_t)s.n) != NULL;
+}
+
 /* A slice of a NUL-terminated string that may be NULL, which gives "". */
 static inline struct str str_or_empty(const char *s)
 {

@@ -360,7 +360,7 @@ static void written(struct groups *g, struct group_write *w, enum err err)
 
 static enum err check_group_id(const struct group_request *q, struct str id)
 {
-    if (id.n < 0 || id.n > INT16_MAX)
+    if (id.n < 0 || id.n > INT16_MAX || str_has_nul(id))
         return ERR_INVALID_GROUP_ID;
     if (id.n == 0 && q->op <= GROUP_LEAVE)
         return ERR_INVALID_GROUP_ID;

@@ -426,10 +426,12 @@ static enum err check_sizes(const struct join_group_request *in)
 
     if (in->group_instance_id.n > GROUP_INSTANCE_ID_BYTES_MAX || in->protocol_type.n > INT16_MAX)
         return ERR_INVALID_REQUEST;
+    if (str_has_nul(in->group_instance_id) || str_has_nul(in->protocol_type))
+        return ERR_INVALID_REQUEST;
     if (in->protocols.n > GROUP_PROTOCOLS_MAX)
         return ERR_INVALID_REQUEST;
     for (int32_t i = 0; i < in->protocols.n; i++) {
-        if (in->protocols.v[i].name.n > INT16_MAX)
+        if (in->protocols.v[i].name.n > INT16_MAX || str_has_nul(in->protocols.v[i].name))
             return ERR_INVALID_REQUEST;
         bytes += in->protocols.v[i].name.n + MAX(in->protocols.v[i].metadata.n, 0);
     }

@@ -79,7 +79,7 @@ static void restore_member(struct groups *g, struct group *group, const struct g
 
 static void restore_group(struct groups *g, struct group *group, const struct group_value *v)
 {
-    group->generation = v->generation;
+    group->generation = MAX(v->generation, 0);
     group->state_since_ms = v->state_ms;
     group->protocol = str_dup(v->protocol);
     for (int32_t i = 0; i < v->member_count; i++)
@@ -88,6 +88,20 @@ static void restore_group(struct groups *g, struct group *group, const struct gr
     if (!group->protocol_type && v->protocol_type.n > 0)
         group->protocol_type = str_dup(v->protocol_type);
     group->state = group->members ? GROUP_STABLE : GROUP_EMPTY;
+}
+
+/* What no coordinator of ours has written, and what we could not keep. */
+static bool is_sound(const struct group_value *v)
+{
+    if (v->member_count > 0 && str_is_null(v->protocol))
+        return false;
+    if (str_has_nul(v->protocol_type) || str_has_nul(v->protocol))
+        return false;
+    for (int32_t i = 0; i < v->member_count; i++)
+        if (v->members[i].id.n == 0 || str_has_nul(v->members[i].id) ||
+            str_has_nul(v->members[i].instance_id))
+            return false;
+    return true;
 }
 
 static enum err replay_group(struct groups *g, const struct group_record_key *key,
@@ -105,7 +119,7 @@ static enum err replay_group(struct groups *g, const struct group_record_key *ke
     }
     arena_init(&arena, 0);
     err = record__parse_group(value, &arena, &v);
-    if (!err && v.member_count > 0 && str_is_null(v.protocol))
+    if (!err && !is_sound(&v))
         err = ERR_CORRUPT;
     if (!err) {
         group = groups__get(g, key->group);
@@ -123,6 +137,8 @@ static enum err replay(struct groups *g, struct bytes key, struct bytes value)
 
     if (err)
         return err;
+    if (k.type != GROUP_RECORD_OTHER && str_has_nul(k.group))
+        return ERR_CORRUPT;
     switch (k.type) {
     case GROUP_RECORD_OFFSET: return replay_offset(g, &k, value);
     case GROUP_RECORD_GROUP: return replay_group(g, &k, value);

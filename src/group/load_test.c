@@ -81,6 +81,29 @@ static void offsets_of_a_transaction_count_when_it_is_committed(void **state)
     free_groups(g);
 }
 
+static void metadata_is_bytes(void **state)
+{
+    struct offset_value v = {.metadata = {.p = "a\0\xff", .n = 3}, .expire_ms = -1};
+    struct offset_fetch_request_group in = {.group_id = STR_LIT("g"), .topics = {.n = -1}};
+    struct offset_fetch_response_group out;
+    struct groups *g = new_groups();
+    struct buf key = {0};
+    struct buf value = {0};
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 0);
+    record__put_offset_key(&key, STR_LIT("g"), STR_LIT("t"), 0);
+    record__put_offset_value(&value, &v);
+    assert_int_equal(groups_replay(g, -1, buf_bytes(&key, 0), buf_bytes(&value, 0)), ERR_NONE);
+    groups_fetch(g, &in, false, &arena, &out);
+    assert_true(str_eq(out.topics.v[0].partitions.v[0].metadata, v.metadata));
+    buf_fini(&key);
+    buf_fini(&value);
+    arena_fini(&arena);
+    free_groups(g);
+}
+
 static void a_record_that_is_damaged_is_named_and_changes_nothing(void **state)
 {
     static const uint8_t value[] = {0, 3, 0, 0};
@@ -220,7 +243,7 @@ static void ids_that_nobody_uses_have_a_bound_and_go_after_a_session_timeout(voi
     free_groups(g);
 }
 
-static void ids_too_long_for_a_record_are_refused(void **state)
+static void ids_that_cannot_be_kept_are_refused(void **state)
 {
     static char long_id[INT16_MAX + 1];
     struct join_group_request_protocol v = {.name = STR_LIT("p")};
@@ -236,6 +259,14 @@ static void ids_too_long_for_a_record_are_refused(void **state)
     j.in.group_instance_id = str_null();
     j.in.group_id = (struct str){.p = long_id, .n = sizeof(long_id)};
     assert_int_equal(join_once(g, &j, 1), ERR_INVALID_GROUP_ID);
+    j.in.group_id = (struct str){.p = "a\0b", .n = 3};
+    assert_int_equal(join_once(g, &j, 1), ERR_INVALID_GROUP_ID);
+    j.in.group_id = STR_LIT("g");
+    j.in.group_instance_id = (struct str){.p = "a\0b", .n = 3};
+    assert_int_equal(join_once(g, &j, 1), ERR_INVALID_REQUEST);
+    j.in.group_instance_id = str_null();
+    v.name = (struct str){.p = "a\0b", .n = 3};
+    assert_int_equal(join_once(g, &j, 1), ERR_INVALID_REQUEST);
     arena_fini(&j.arena);
     free_groups(g);
 }
@@ -319,12 +350,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(offsets_of_a_transaction_count_when_it_is_committed),
+        cmocka_unit_test(metadata_is_bytes),
         cmocka_unit_test(a_record_that_is_damaged_is_named_and_changes_nothing),
         cmocka_unit_test(records_of_versions_to_come_are_passed_over),
         cmocka_unit_test(too_many_protocols_are_refused),
         cmocka_unit_test(more_metadata_than_a_record_holds_is_refused),
         cmocka_unit_test(ids_that_nobody_uses_have_a_bound_and_go_after_a_session_timeout),
-        cmocka_unit_test(ids_too_long_for_a_record_are_refused),
+        cmocka_unit_test(ids_that_cannot_be_kept_are_refused),
         cmocka_unit_test(a_refused_join_has_kafkas_placeholders),
         cmocka_unit_test(a_write_carries_the_time_of_its_records),
         cmocka_unit_test(groups_live_where_java_says),
