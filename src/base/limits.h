@@ -26,6 +26,9 @@
 #define CONN_REQUESTS_MAX 16
 #define CONN_REQUEST_BYTES_MAX (8 * 1024 * 1024)
 
+/* Partitions that one request may name: each costs us a hundred times its bytes on the wire. */
+#define REQUEST_PARTITIONS_MAX 100000
+
 /* Log. */
 #define PRODUCER_BATCHES_KEPT 5
 #define JOURNAL_COMMIT_BYTES_MAX (8 * 1024 * 1024)

@@ -295,6 +295,8 @@ void request_reply(struct request *r);
 void request_finish_silently(struct request *r);
 /* Nothing more can be said: the connection is closed behind what was answered before. */
 void request_abort(struct request *r, const char *why);
+/* False, and the request is aborted, when it names more partitions than any may. */
+bool request_allows_partitions(struct request *r, int64_t count);
 void request_free(struct request *r);
 /*
  * Runs fn on the control loop, which ends with request_return (any thread): then on_home runs on

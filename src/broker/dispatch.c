@@ -126,6 +126,14 @@ void request_abort(struct request *r, const char *why)
     replied(r);
 }
 
+bool request_allows_partitions(struct request *r, int64_t count)
+{
+    if (count <= REQUEST_PARTITIONS_MAX)
+        return true;
+    request_abort(r, "it names too many partitions");
+    return false;
+}
+
 /* ---- the control loop and back ---------------------------------------------------------- */
 
 static void at_control(struct io_msg *msg)

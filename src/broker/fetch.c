@@ -522,15 +522,28 @@ void fetch_abandon(struct fetch *f)
 
 /* ---- the request ------------------------------------------------------------------------ */
 
+static int64_t count_parts(const struct fetch_request *in)
+{
+    int64_t n = 0;
+
+    for (int32_t t = 0; t < in->topics.n; t++)
+        n += MAX(in->topics.v[t].partitions.n, 0);
+    return n;
+}
+
 void handle_fetch(struct request *r)
 {
     const struct fetch_request *in = r->in;
     struct fetch_response *out = r->out;
     struct shard *s = r->shard;
-    struct fetch *f = xcalloc(1, sizeof(*f));
     int64_t wait_ms = MIN(MAX(in->max_wait_ms, 0), INT32_MAX);
-    enum err err = fetch_session_resolve(r, &f->session, &f->is_incremental);
+    struct fetch *f;
+    enum err err;
 
+    if (!request_allows_partitions(r, count_parts(in)))
+        return;
+    f = xcalloc(1, sizeof(*f));
+    err = fetch_session_resolve(r, &f->session, &f->is_incremental);
     if (err) {
         free(f);
         out->error_code = err_wire(err);

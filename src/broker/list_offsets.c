@@ -148,12 +148,14 @@ void handle_list_offsets(struct request *r)
     const struct list_offsets_request *in = r->in;
     struct list_offsets_response *out = r->out;
     struct visit *v;
-    int n = 0;
+    int64_t n = 0;
     int at = 0;
 
     for (int32_t t = 0; t < in->topics.n; t++)
         n += MAX(in->topics.v[t].partitions.n, 0);
-    v = visit_new(r, n, list_at_owner, listed);
+    if (!request_allows_partitions(r, n))
+        return;
+    v = visit_new(r, (int)n, list_at_owner, listed);
     out->topics.n = in->topics.n;
     out->topics.v = request_array(r, &list_offsets_response_topic_schema, in->topics.n);
     for (int32_t t = 0; t < in->topics.n; t++) {

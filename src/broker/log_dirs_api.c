@@ -135,16 +135,19 @@ static struct visit *visit_all(struct request *r)
     return v;
 }
 
+/* NULL: the request is aborted. */
 static struct visit *visit_named(struct request *r)
 {
     const struct describe_log_dirs_request *in = r->in;
     struct visit *v;
-    int n = 0;
+    int64_t n = 0;
     int at = 0;
 
     for (int32_t t = 0; t < in->topics.n; t++)
         n += MAX(in->topics.v[t].partitions.n, 0);
-    v = visit_new(r, n, size_at_owner, sizes_known);
+    if (!request_allows_partitions(r, n))
+        return NULL;
+    v = visit_new(r, (int)n, size_at_owner, sizes_known);
     for (int32_t t = 0; t < in->topics.n; t++)
         for (int32_t i = 0; i < in->topics.v[t].partitions.n; i++)
             add_item(r, &v->items[at++], in->topics.v[t].topic, in->topics.v[t].partitions.v[i]);
@@ -154,6 +157,8 @@ static struct visit *visit_named(struct request *r)
 void handle_describe_log_dirs(struct request *r)
 {
     const struct describe_log_dirs_request *in = r->in;
+    struct visit *v = in->topics.n < 0 ? visit_all(r) : visit_named(r);
 
-    visit_start(in->topics.n < 0 ? visit_all(r) : visit_named(r));
+    if (v)
+        visit_start(v);
 }

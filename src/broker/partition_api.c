@@ -33,12 +33,14 @@ void handle_offset_for_leader_epoch(struct request *r)
     const struct offset_for_leader_epoch_request *in = r->in;
     struct offset_for_leader_epoch_response *out = r->out;
     struct visit *v;
-    int n = 0;
+    int64_t n = 0;
     int at = 0;
 
     for (int32_t t = 0; t < in->topics.n; t++)
         n += MAX(in->topics.v[t].partitions.n, 0);
-    v = visit_new(r, n, epoch_at_owner, epochs_answered);
+    if (!request_allows_partitions(r, n))
+        return;
+    v = visit_new(r, (int)n, epoch_at_owner, epochs_answered);
     out->topics.n = in->topics.n;
     out->topics.v = request_array(r, &offset_for_leader_epoch_response_topic_schema, in->topics.n);
     for (int32_t t = 0; t < in->topics.n; t++) {
@@ -110,12 +112,14 @@ void handle_delete_records(struct request *r)
     const struct delete_records_request *in = r->in;
     struct delete_records_response *out = r->out;
     struct visit *v;
-    int n = 0;
+    int64_t n = 0;
     int at = 0;
 
     for (int32_t t = 0; t < in->topics.n; t++)
         n += MAX(in->topics.v[t].partitions.n, 0);
-    v = visit_new(r, n, delete_at_owner, records_deleted);
+    if (!request_allows_partitions(r, n))
+        return;
+    v = visit_new(r, (int)n, delete_at_owner, records_deleted);
     out->topics.n = in->topics.n;
     out->topics.v = request_array(r, &delete_records_response_topic_schema, in->topics.n);
     for (int32_t t = 0; t < in->topics.n; t++) {
@@ -193,12 +197,14 @@ void handle_describe_producers(struct request *r)
     const struct describe_producers_request *in = r->in;
     struct describe_producers_response *out = r->out;
     struct visit *v;
-    int n = 0;
+    int64_t n = 0;
     int at = 0;
 
     for (int32_t t = 0; t < in->topics.n; t++)
         n += MAX(in->topics.v[t].partition_indexes.n, 0);
-    v = visit_new(r, n, producers_at_owner, producers_described);
+    if (!request_allows_partitions(r, n))
+        return;
+    v = visit_new(r, (int)n, producers_at_owner, producers_described);
     out->topics.n = in->topics.n;
     out->topics.v = request_array(r, &describe_producers_response_topic_schema, in->topics.n);
     for (int32_t t = 0; t < in->topics.n; t++) {

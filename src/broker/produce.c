@@ -190,7 +190,8 @@ static void append_all(struct produce *p)
 {
     const struct produce_request *in = p->request->in;
 
-    if (p->acks != 0) {
+    /* One replica's own write has no time limit, as in Kafka. */
+    if (p->acks == -1) {
         p->timeout.expired = timed_out;
         shard_delay_set(p->shard, &p->timeout,
                         shard_now_ns(p->shard) + (int64_t)MAX(in->timeout_ms, 0) * 1000000);
@@ -289,14 +290,30 @@ static void validate(struct produce *p, struct produce_part *part, struct decomp
         v->header.attributes |= BATCH_LOG_APPEND_TIME;
 }
 
-static bool is_large(const struct produce_part *part)
+static bool needs_decompression(const struct produce_part *part)
 {
     struct batch_header h;
     struct bytes batch = {.p = part->append.batch, .n = part->append.n};
 
-    if (part->append.n <= VALIDATE_ON_SHARD_BYTES_MAX || batch_header_parse(batch, &h))
+    if (part->err || batch_header_parse(batch, &h))
         return false;
     return batch_codec(&h) != CODEC_NONE || part->config.compression > TOPIC_COMPRESSION_NONE;
+}
+
+/* Marks what a job validates: all that is compressed, when it is much together. */
+static bool mark_large(struct produce *p)
+{
+    int64_t total = 0;
+
+    for (int i = 0; i < p->part_count; i++) {
+        p->parts[i].is_large = needs_decompression(&p->parts[i]);
+        total += p->parts[i].is_large ? p->parts[i].append.n : 0;
+    }
+    if (total > VALIDATE_ON_SHARD_BYTES_MAX)
+        return true;
+    for (int i = 0; i < p->part_count; i++)
+        p->parts[i].is_large = false;
+    return false;
 }
 
 static void validate_large(struct io_job *job)
@@ -322,18 +339,11 @@ static void validated_large(struct io_job *job)
 
 static void validate_all(struct produce *p)
 {
-    bool wait = false;
+    bool wait = mark_large(p);
 
-    for (int i = 0; i < p->part_count; i++) {
-        struct produce_part *part = &p->parts[i];
-
-        if (part->err)
-            continue;
-        part->is_large = is_large(part);
-        wait = wait || part->is_large;
-        if (!part->is_large)
-            validate(p, part, p->shard->decompressor);
-    }
+    for (int i = 0; i < p->part_count; i++)
+        if (!p->parts[i].err && !p->parts[i].is_large)
+            validate(p, &p->parts[i], p->shard->decompressor);
     if (!wait) {
         append_all(p);
         return;
@@ -387,9 +397,9 @@ static void init_part(struct produce *p, struct produce_part *part,
     part->append.now_ms = p->now_ms;
 }
 
-static int count_parts(const struct produce_request *in)
+static int64_t count_parts(const struct produce_request *in)
 {
-    int n = 0;
+    int64_t n = 0;
 
     for (int32_t t = 0; t < in->topics.n; t++)
         n += MAX(in->topics.v[t].partitions.n, 0);
@@ -399,16 +409,20 @@ static int count_parts(const struct produce_request *in)
 void handle_produce(struct request *r)
 {
     const struct produce_request *in = r->in;
-    int n = count_parts(in);
-    struct produce *p = xcalloc(1, sizeof(*p) + (size_t)n * sizeof(p->parts[0]));
-    struct produce_part *part = p->parts;
+    int64_t n = count_parts(in);
+    struct produce *p;
+    struct produce_part *part;
 
+    if (!request_allows_partitions(r, n))
+        return;
+    p = xcalloc(1, sizeof(*p) + (size_t)n * sizeof(p->parts[0]));
+    part = p->parts;
     p->request = r;
     p->shard = r->shard;
     p->now_ms = shard_now_ms(r->shard);
     p->version = r->header.api_version;
     p->acks = in->acks;
-    p->part_count = n;
+    p->part_count = (int)n;
     arena_init(&p->arena, 0);
     for (int32_t t = 0; t < in->topics.n; t++)
         for (int32_t i = 0; i < in->topics.v[t].partitions.n; i++)
