@@ -191,7 +191,7 @@ static void place_here(struct control *c, struct metadata_topic *topic, int32_t 
     metadata_topic_set_partition(topic, index, &p);
 }
 
-static bool is_named_before(const struct creations *cs, int32_t at, struct str name)
+static bool is_named_twice(const struct creations *cs, int32_t at, struct str name)
 {
     const struct create_topics_request *in = cs->request->in;
 
@@ -328,7 +328,7 @@ static void prepare_topic(struct creations *cs, int32_t at)
     struct config_overrides overrides = {0};
     int32_t n = 0;
 
-    if (is_named_before(cs, at, from->name)) {
+    if (is_named_twice(cs, at, from->name)) {
         fail(item, ERR_INVALID_REQUEST, STR_LIT("topic is named twice in the request"));
         return;
     }
