@@ -433,7 +433,7 @@ enum err log_dir_open(struct io *io, const char *path, const struct log_dir_iden
         return err;
     }
     /* What was read may be in the page cache alone: the first round writes it again. */
-    dir->points_dirty = dir->marks_dirty = dir->starts_dirty = !dir->was_clean;
+    dir->points_dirty = dir->marks_dirty = dir->starts_dirty = !dir->was_clean && !found->is_new;
     dir->cleaned_dirty = !dir->was_clean && dir->now.cleaned.n > 0;
     dir->journal = journal_new(io, path);
     forget_absent(dir, found);
