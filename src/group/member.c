@@ -223,6 +223,11 @@ static void add_to_group(struct group *group, struct group_member *m)
         group->leader = m;
 }
 
+static char *copy_or_empty(struct str s)
+{
+    return s.n > 0 ? str_dup(s) : xstrdup("");
+}
+
 struct group_member *group__add_member(struct groups *g, struct group *group, const char *id,
                                        const struct group_request *join)
 {
@@ -233,9 +238,8 @@ struct group_member *group__add_member(struct groups *g, struct group *group, co
     m->group = group;
     m->id = xstrdup(id);
     m->instance_id = str_dup(in->group_instance_id);
-    m->client_id =
-        xstrndup(join->client_id.n > 0 ? join->client_id.p : "", (size_t)MAX(join->client_id.n, 0));
-    m->client_host = xstrndup(join->client_host.p, (size_t)join->client_host.n);
+    m->client_id = copy_or_empty(join->client_id);
+    m->client_host = copy_or_empty(join->client_host);
     m->is_new = true;
     m->session.kind = GROUP_TIMER_SESSION;
     group__update_member(m, join);

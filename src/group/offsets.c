@@ -128,6 +128,14 @@ static enum err check_committer(struct groups *g, struct group *group,
     return ERR_NONE;
 }
 
+/* -1: nothing was asked for. */
+static int64_t expire_ms_of(const struct groups *g, int64_t retention_ms)
+{
+    if (retention_ms < 0)
+        return -1;
+    return retention_ms > INT64_MAX - g->wall_ms ? INT64_MAX : g->wall_ms + retention_ms;
+}
+
 static void add_offset(struct groups *g, struct group_write *w,
                        const struct offset_commit_request *in, struct str topic,
                        const struct offset_commit_request_partition *p)
@@ -137,7 +145,7 @@ static void add_offset(struct groups *g, struct group_write *w,
         .leader_epoch = p->committed_leader_epoch,
         .metadata = str_is_null(p->committed_metadata) ? STR_LIT("") : p->committed_metadata,
         .commit_ms = p->commit_timestamp >= 0 ? p->commit_timestamp : g->wall_ms,
-        .expire_ms = in->retention_time_ms >= 0 ? g->wall_ms + in->retention_time_ms : -1,
+        .expire_ms = expire_ms_of(g, in->retention_time_ms),
     };
     struct buf *out = group_write__bytes(w);
 
@@ -405,7 +413,8 @@ static bool is_expired(const struct groups *g, const struct group *group, const 
         return g->wall_ms >= o->value.expire_ms;
     if (e->never)
         return false;
-    return g->wall_ms - MAX(since, o->value.commit_ms) >= g->limits.offset_retention_ms;
+    since = MAX(MAX(since, o->value.commit_ms), 0);
+    return g->wall_ms - since >= g->limits.offset_retention_ms;
 }
 
 static void expire_group(struct groups *g, struct group *group)
