@@ -21,9 +21,12 @@
 /* A decoded message may cost this many bytes of arena for each byte on the wire. */
 #define DECODE_AMPLIFICATION_MAX 24
 
-/* Connections: requests in flight before reading stops. Enough bytes that the next commit gathers
- * while one is synced, also from a single producer with batches of a megabyte. */
-#define CONN_REQUESTS_MAX 16
+/* Connections: requests in flight before reading stops. Enough of them, and enough bytes, that the
+ * next commit gathers while one is synced, also from one producer of small records or of batches of
+ * a megabyte. */
+#define CONN_REQUESTS_MAX 256
+#define CONN_REQUESTS_FAIR 16                 /* while the shard has more than plenty */
+#define SHARD_REQUESTS_PLENTY 4096            /* some 4 KiB each */
 #define CONN_REQUEST_BYTES_MAX (8 * 1024 * 1024)
 
 /* Partitions that one request may name: each costs us a hundred times its bytes on the wire. */

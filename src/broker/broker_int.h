@@ -121,6 +121,7 @@ struct shard {
     struct list dirty; /* connections with something to send */
     struct io_msg flush_msg;
     bool flush_posted;
+    int request_count;   /* in flight, of all connections */
     struct list starved; /* connections that wait for the budget */
     struct list coordinators; /* struct coordinator: of the partitions of groups */
     struct delay starved_delay;

@@ -8,9 +8,10 @@
  * are in the file. That buffer is not allocated in full on the word of the peer: it doubles as
  * bytes arrive, up to the largest frame that this connection has sent whole before.
  *
- * Limits: at most CONN_REQUESTS_MAX requests or CONN_REQUEST_BYTES_MAX bytes are in flight, then
- * reading stops; and while the budget of all buffers is exhausted, connections that need another
- * buffer wait. The last quarter of it is for small frames: they pass whoever hoards large ones. If
+ * Limits: at most CONN_REQUESTS_MAX requests (fewer while those of the shard are many) or
+ * CONN_REQUEST_BYTES_MAX bytes are in flight, then reading stops; and while the budget of all
+ * buffers is exhausted, connections that need another buffer wait. The last quarter of it is for
+ * small frames: they pass whoever hoards large ones. If
  * what is short waits for the peers themselves (frames without an end, output that nobody takes),
  * those that hold most and have not moved for a while are closed: nobody else could ever set that
  * memory free.
@@ -94,9 +95,14 @@ void conn_drain(struct conn *c)
 
 /* ---- frames ----------------------------------------------------------------------------- */
 
+static int requests_max(const struct shard *s)
+{
+    return s->request_count < SHARD_REQUESTS_PLENTY ? CONN_REQUESTS_MAX : CONN_REQUESTS_FAIR;
+}
+
 static bool may_read(const struct conn *c)
 {
-    return !c->closing && !c->read_closed && c->request_count < CONN_REQUESTS_MAX &&
+    return !c->closing && !c->read_closed && c->request_count < requests_max(c->shard) &&
            c->request_bytes < CONN_REQUEST_BYTES_MAX;
 }
 
@@ -113,6 +119,7 @@ static void finish_frame(struct conn *c)
     list_init(&r->ranges);
     list_push_back(&c->requests, &r->link);
     c->request_count++;
+    c->shard->request_count++;
     c->request_bytes += c->frame_size;
     c->frame_trust = MAX(c->frame_trust, c->frame_size);
     c->frame = NULL;

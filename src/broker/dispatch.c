@@ -34,6 +34,7 @@ void request_free(struct request *r)
     assert(!r->fetch);
     list_remove(&r->link);
     c->request_count--;
+    c->shard->request_count--;
     c->request_bytes -= r->frame_n;
     while ((node = list_pop_front(&r->ranges)))
         io_file_unref(LIST_ENTRY(node, struct file_range, link)->file);

@@ -127,6 +127,12 @@ class Peer:
         self.socket.close()
 
 
+def produce_request(value):
+    return request("Produce", 7, {"transactional_id": None, "acks": -1, "timeout_ms": 30000,
+                                  "topics": [{"name": TOPIC, "partitions": [
+                                      {"index": 0, "records": batch(value)}]}]})
+
+
 # ---- the client that must not notice ----
 
 
@@ -370,13 +376,36 @@ def churn(address):
         peer.close()
 
 
+def parked(address):
+    """Fetches that wait do not hold back a produce behind them, and a hundred peers with 300 each."""
+    where = [{"topic": TOPIC, "partitions": [{"partition": 0, "partition_max_bytes": HUGE}]}]
+    wait = request("Fetch", 4, {"replica_id": -1, "max_wait_ms": 8000, "min_bytes": HUGE,
+                                "max_bytes": HUGE, "topics": where})
+    other, peers = Peer(address), [Peer(address) for _ in range(100)]
+    other.send(produce_request(b"before"))
+    start = decode_response("Produce", 7, other.answer())[1]["responses"][0]["partitions"][0]
+    where[0]["partitions"][0]["fetch_offset"] = start["base_offset"]
+    look = request("Fetch", 4, {"replica_id": -1, "max_bytes": HUGE, "topics": where})
+    peers[0].send(wait * 99 + produce_request(b"parked"))
+    found, end = False, time.monotonic() + 4
+    while not found and time.monotonic() < end:
+        time.sleep(0.1)
+        other.send(look)
+        found = b"parked" in (other.answer() or b"")
+    for peer in peers[1:]:
+        peer.send(wait * 300)
+    time.sleep(1)
+    close_all(peers + [other])
+    return None if found else "the produce behind them was not carried out"
+
+
 def close_all(peers):
     for peer in peers:
         peer.close()
 
 
 ATTACKS = (sizes, many_names, unknown, garbage, huge_counts, nested_counts, half_frames, never_read,
-           slow, churn, hoard, connections)
+           slow, parked, churn, hoard, connections)
 
 
 # ---- the broker's side ----
