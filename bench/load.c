@@ -381,7 +381,9 @@ static int latency(struct load *l, char **argv)
     begin(l);
     pthread_create(&poller, NULL, poll_reports, l->client);
     unsent = send_on_time(l, records, rate);
-    rd_kafka_flush(l->client, FLUSH_MS);
+    /* Not rd_kafka_flush: it would take reports on this thread too. */
+    while (rd_kafka_outq_len(l->client) > 0 && now_us() - l->began_us < PATIENCE_US)
+        sleep_until(now_us() + 2000);
     ended = now_us();
     atomic_store(&poller_ends, true);
     pthread_join(poller, NULL);
