@@ -11,9 +11,9 @@
  */
 
 /*
- * Where ids of producers begin. Apache Kafka's KRaft keeps its counter in its own metadata and begins
- * at 0: when a directory moves there and back, neither may give an id that the other one's producers
- * still use, or a new producer's first batch would pass for a repetition of an old one.
+ * Where ids of producers begin. Apache Kafka's KRaft keeps its counter in its own metadata and
+ * begins at 0: when a directory moves there and back, neither may give an id that the other one's
+ * producers still use, or a new producer's first batch would pass for a repetition of an old one.
  */
 #define PRODUCER_ID_FIRST ((int64_t)1 << 40)
 
@@ -157,8 +157,8 @@ void load_start(struct control *c, void (*done)(struct control *c));
 void load_free(struct load *l);
 
 /* ---- adopt.c */
-/* Adds to the delta what the directories hold and the keeper does not know, if it may be adopted, and
- * the configurations that were imported. */
+/* Adds to the delta what the directories hold and the keeper does not know, if it may be adopted,
+ * and the configurations that were imported. */
 void adopt_directories(struct control *c, const struct store_contents *contents,
                        struct store_ops *ops, struct metadata_delta *delta);
 /* One line about all topics that are kept whole because their configuration is not known. */

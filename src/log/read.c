@@ -53,7 +53,7 @@ static enum err find_start(const struct view_record *r, int64_t offset, int64_t 
     return err;
 }
 
-/* Where reading goes on when everything of a segment has been returned; -1: nowhere below `upto`. */
+/* Where reading goes on when all of a segment has been returned; -1: nowhere below `upto`. */
 static int64_t next_base(const struct view_record *r, size_t segment, int64_t upto)
 {
     int64_t base;
