@@ -11,8 +11,7 @@
 /* Prints expression, place, a backtrace and the running loop's last trace events; aborts. */
 _Noreturn void assert_failed(const char *expr, const char *file, int line, const char *func);
 
-#define assert(expr)                                                                               \
-    ((expr) ? (void)0 : assert_failed(#expr, __FILE__, __LINE__, __func__))
+#define assert(expr) ((expr) ? (void)0 : assert_failed(#expr, __FILE__, __LINE__, __func__))
 
 /* a implies b. */
 #define IMPLIES(a, b) (!(a) || (b))

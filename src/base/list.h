@@ -82,11 +82,9 @@ static inline void list_splice_back(struct list *to, struct list *from)
 
 #define LIST_ENTRY(node, type, member) CONTAINER_OF(node, type, member)
 
-#define LIST_FIRST(l, type, member)                                                                \
-    (list_is_empty(l) ? NULL : LIST_ENTRY((l)->next, type, member))
+#define LIST_FIRST(l, type, member) (list_is_empty(l) ? NULL : LIST_ENTRY((l)->next, type, member))
 
-#define LIST_EACH(node, l)                                                                         \
-    for (struct list *node = (l)->next; node != (l); node = node->next)
+#define LIST_EACH(node, l) for (struct list *node = (l)->next; node != (l); node = node->next)
 
 /* The node may be removed from the list in the body. */
 #define LIST_EACH_SAFE(node, l)                                                                    \

@@ -37,7 +37,7 @@ enum planted {
 #define X(name, text) PLANTED_##name,
     PLANTED_FAULTS(X)
 #undef X
-    PLANTED_COUNT,
+        PLANTED_COUNT,
 };
 
 /* tests/sim/planted.c */

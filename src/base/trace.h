@@ -31,7 +31,7 @@ struct trace {
     enum trace_level level; /* lines above it are dropped */
     trace_sink_fn sink;     /* NULL: ring only */
     void *sink_ctx;
-    uint64_t count;         /* lines recorded */
+    uint64_t count;                     /* lines recorded */
     char (*ring)[TRACE_LINE_BYTES_MAX]; /* TRACE_RING_LINES lines, made at the first event */
 };
 
@@ -42,8 +42,7 @@ struct trace *trace_set_current(struct trace *t);
 /* Writes the current thread's recent lines to a descriptor; async-signal-safe. */
 void trace_dump(int fd);
 
-void trace_event(enum trace_level level, const char *event, const char *fmt, ...)
-    printf_like(3, 4);
+void trace_event(enum trace_level level, const char *event, const char *fmt, ...) printf_like(3, 4);
 
 #define trace_error(event, ...) trace_event(TRACE_ERROR, event, __VA_ARGS__)
 #define trace_warn(event, ...) trace_event(TRACE_WARN, event, __VA_ARGS__)

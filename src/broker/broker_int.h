@@ -121,8 +121,8 @@ struct shard {
     struct list dirty; /* connections with something to send */
     struct io_msg flush_msg;
     bool flush_posted;
-    int request_count;   /* in flight, of all connections */
-    struct list starved; /* connections that wait for the budget */
+    int request_count;        /* in flight, of all connections */
+    struct list starved;      /* connections that wait for the budget */
     struct list coordinators; /* struct coordinator: of the partitions of groups */
     struct delay starved_delay;
     int64_t relief_ns; /* not before this is it looked for who holds the memory */
@@ -336,15 +336,15 @@ struct partition {
     struct list of_control;      /* control->partitions; control loop */
     struct io_msg retention_msg; /* in flight while retention_runs */
     _Atomic bool retention_runs;
-    _Atomic bool is_compacted;   /* by its topic's cleanup.policy */
-    struct io_msg clean_msg;     /* the cleaner's question, one at a time, and its answer */
+    _Atomic bool is_compacted; /* by its topic's cleanup.policy */
+    struct io_msg clean_msg;   /* the cleaner's question, one at a time, and its answer */
     struct log_dirt clean_dirt;
     /* owner only */
     struct log *log;
-    struct list produce_waiters; /* struct produce_part by link, ascending last offset */
-    struct list fetch_waiters;   /* struct fetch_waiter by link */
+    struct list produce_waiters;     /* struct produce_part by link, ascending last offset */
+    struct list fetch_waiters;       /* struct fetch_waiter by link */
     struct coordinator *coordinator; /* of groups; NULL for any other topic */
-    bool refusing;               /* deletion or stop is under way */
+    bool refusing;                   /* deletion or stop is under way */
     void (*closed)(struct partition *p, enum err err); /* on the owner, when the log is gone */
     void *closed_ctx;
 };

@@ -138,8 +138,8 @@ static bool *find_repeated(struct request *r)
         v[i] = &in->topics.v[i];
     qsort(v, n, sizeof(struct metadata_request_topic *), by_asked);
     for (size_t i = 1; i < n; i++)
-        repeated[v[i] - in->topics.v] =
-            str_eq(v[i]->name, v[i - 1]->name) && uuid_eq(v[i]->topic_id, v[i - 1]->topic_id);
+        repeated[v[i] - in->topics.v] = str_eq(v[i]->name, v[i - 1]->name) &&
+                                        uuid_eq(v[i]->topic_id, v[i - 1]->topic_id);
     return repeated;
 }
 

@@ -24,8 +24,8 @@ static const char help[] =
     "  --set KEY=VALUE     set a key\n"
     "  --delete KEY        back to the default\n"
     "  --append KEY=VALUE  add to a list; --subtract takes away\n"
-    "  --json              results as JSON, by name; 'serve --import' reads those of topics\n"
-    TOOL_OPTIONS_HELP;
+    "  --json              results as JSON, by name; 'serve --import' reads those of "
+    "topics\n" TOOL_OPTIONS_HELP;
 
 #define CHANGES_MAX 256
 

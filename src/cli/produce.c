@@ -39,8 +39,9 @@ static const char help[] =
     "line\n" TOOL_OPTIONS_HELP;
 
 #define CHUNK_BYTES 65536
-#define BATCH_BYTES 131072 /* whole files are the rule here: 16384 would be eight times the syncs  \
-                            */
+#define BATCH_BYTES                                                                                \
+    131072 /* whole files are the rule here: 16384 would be eight times the syncs                  \
+            */
 #define HEADERS_MAX 64
 #define INPUT_WAIT_MS 50
 #define PROGRESS_NS 1000000000

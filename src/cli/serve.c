@@ -187,9 +187,12 @@ static int finish_settings(struct serve *s)
 static int parse(struct serve *s, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'}, {"set", required_argument, NULL, 's'},
-        {"ephemeral", no_argument, NULL, 'e'},    {"verbose", no_argument, NULL, 'v'},
-        {"import", required_argument, NULL, 'i'}, {"help", no_argument, NULL, 'h'},
+        {"config", required_argument, NULL, 'c'},
+        {"set", required_argument, NULL, 's'},
+        {"ephemeral", no_argument, NULL, 'e'},
+        {"verbose", no_argument, NULL, 'v'},
+        {"import", required_argument, NULL, 'i'},
+        {"help", no_argument, NULL, 'h'},
         {0},
     };
     const char **settings = xcalloc((size_t)argc, sizeof(*settings));

@@ -21,7 +21,9 @@
 
 #define STEP_BYTES (64 * 1024) /* large buffers are multiples of it */
 #define LARGE_BYTES_MIN (64 * 1024)
-#define LARGE_BYTES_MAX (1024 * 1024 + STEP_BYTES) /* a batch of a megabyte and what is around it */
+#define LARGE_BYTES_MAX                                                                            \
+    (1024 * 1024 + STEP_BYTES) /* a batch of a megabyte and what is around it                      \
+                                */
 
 /* ---- buffers that wait ------------------------------------------------------------------- */
 

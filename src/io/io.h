@@ -38,8 +38,8 @@
  * "Any thread" below means any loop, lane, job or the thread that runs io_run.
  */
 
-struct io;       /* one broker process: its loops, lanes, workers, files and sockets */
-struct io_loop;  /* one event loop: a shard, or the control loop */
+struct io;      /* one broker process: its loops, lanes, workers, files and sockets */
+struct io_loop; /* one event loop: a shard, or the control loop */
 struct io_lane;
 struct io_conn;
 struct io_listener;

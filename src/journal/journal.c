@@ -24,8 +24,8 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "base/planted.h"
 #include "base/limits.h"
+#include "base/planted.h"
 
 /* A test that includes this file may plant a mistake here and look whether it is found. */
 #ifndef JOURNAL_ACKS_EARLY
@@ -168,8 +168,8 @@ static int64_t room_bytes(struct journal *j)
     int64_t room = space.available - reserve_bytes(space.total);
     bool has_space = room > 0;
     if (atomic_exchange(&j->has_space, has_space) != has_space)
-        trace_warn(has_space ? "journal.space_again" : "journal.space_low",
-                   "dir=%s available=%lld", j->path, (long long)space.available);
+        trace_warn(has_space ? "journal.space_again" : "journal.space_low", "dir=%s available=%lld",
+                   j->path, (long long)space.available);
     return room;
 }
 

@@ -133,8 +133,7 @@ static void append_at(struct fixture *f, int log, int64_t pos, bool sync)
 
     snprintf(t->text, sizeof(t->text), "%04d", t->id);
     t->op.sync = sync;
-    t->op.data = (struct journal_write){
-        .file = &f->files[log], .pos = pos, .p = t->text, .n = 4};
+    t->op.data = (struct journal_write){.file = &f->files[log], .pos = pos, .p = t->text, .n = 4};
     journal_submit(f->journal, &t->op);
 }
 
@@ -270,8 +269,8 @@ static void submit_with_index(struct fixture *f)
     for (int i = 0; i < 3; i++) {
         struct test_op *t = new_op(f, JOURNAL_APPEND, 0);
         snprintf(t->text, sizeof(t->text), "data:%d", i);
-        t->op.data = (struct journal_write){
-            .file = &f->files[0], .pos = 4 * i, .p = t->text, .n = 4};
+        t->op.data =
+            (struct journal_write){.file = &f->files[0], .pos = 4 * i, .p = t->text, .n = 4};
         t->op.side[0] =
             (struct journal_write){.file = &f->index, .pos = 2 * i, .p = t->text + 4, .n = 2};
         t->op.side_count = 1;

@@ -114,8 +114,7 @@ static void add_side(struct append_op *a, struct io_file *const *file, int64_t p
     struct journal_op *j = &a->op.journal;
 
     assert(j->side_count < JOURNAL_SIDE_WRITES_MAX);
-    j->side[j->side_count++] =
-        (struct journal_write){.file = file, .pos = pos, .p = p, .n = n};
+    j->side[j->side_count++] = (struct journal_write){.file = file, .pos = pos, .p = p, .n = n};
 }
 
 /* ---- Rolling ---------------------------------------------------------------------------- */
@@ -363,8 +362,8 @@ static bool wants_sync(struct log *log, const struct batch_extent *extent, int64
 }
 
 /* Everything is checked: the batch gets its place. */
-static void place_batch(struct log *log, const struct log_append *a,
-                        const struct batch_header *h, const struct producer_event *event)
+static void place_batch(struct log *log, const struct log_append *a, const struct batch_header *h,
+                        const struct producer_event *event)
 {
     struct segment *s = log->segments[log->segment_count - 1].segment;
     bool is_abort = aborts_open_txn(log, event);

@@ -11,7 +11,6 @@
 #include "base/alloc.h"
 #include "log/files_int.h"
 
-
 static int compare(const struct checkpoint_entry *e, const char *topic, int32_t partition)
 {
     int order = strcmp(e->topic, topic);

@@ -38,8 +38,7 @@ static enum err write_one(struct log_dir *dir, const char *name, const struct ch
     return err;
 }
 
-static void write_if(struct log_dir *dir, bool *dirty, const char *name,
-                     const struct checkpoint *c)
+static void write_if(struct log_dir *dir, bool *dirty, const char *name, const struct checkpoint *c)
 {
     enum err err;
 
@@ -192,8 +191,8 @@ static void carry_out(struct log_dir *dir, struct save *s)
     case SAVE_LOWER: lower(dir, s); break;
     case SAVE_CLEAN: put_cleaned(dir, s->card, s->offset); break;
     case SAVE_START:
-        dir->starts_dirty |= checkpoint_put(&dir->now.starts, s->card->topic,
-                                            s->card->partition, s->offset);
+        dir->starts_dirty |=
+            checkpoint_put(&dir->now.starts, s->card->topic, s->card->partition, s->offset);
         break;
     case SAVE_LEAVE:
     case SAVE_FORGET: leave(dir, s); return;

@@ -69,7 +69,7 @@ struct clean_output {
     struct segment *segment; /* NULL: none is being written */
     struct segment_tail tail;
     int64_t batch_timestamp; /* the largest of all batches, emptied ones too; -1 */
-    struct buf pending; /* batches that are not in the file yet */
+    struct buf pending;      /* batches that are not in the file yet */
     struct buf index;
     struct buf time;
     struct buf txn;

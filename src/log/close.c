@@ -69,8 +69,7 @@ static enum err sync_unsaved(struct log *log, struct io *io)
         struct unsaved_segment *u = &log->unsaved[i];
         err = segment_sync(u->segment);
         if (!err)
-            err = write_snapshot(io, log->path, u->next_base, SNAPSHOT_SUFFIX,
-                                 &u->kafka_snapshot);
+            err = write_snapshot(io, log->path, u->next_base, SNAPSHOT_SUFFIX, &u->kafka_snapshot);
     }
     return err ? err : segment_sync(log->segments[log->segment_count - 1].segment);
 }

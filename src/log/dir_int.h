@@ -14,9 +14,9 @@
 
 /* The four checkpoint files of a directory. */
 struct checkpoints {
-    struct checkpoint points; /* recovery points */
-    struct checkpoint marks;  /* high watermarks */
-    struct checkpoint starts; /* log starts */
+    struct checkpoint points;  /* recovery points */
+    struct checkpoint marks;   /* high watermarks */
+    struct checkpoint starts;  /* log starts */
     struct checkpoint cleaned; /* where the clean part of compacted logs ends */
 };
 

@@ -13,7 +13,6 @@
 #include "base/assert.h"
 #include "log/files_int.h"
 
-
 void epochs_fini(struct epochs *e)
 {
     free(e->v);
@@ -118,8 +117,8 @@ static enum err parse_entry(void *ctx, struct str line)
     if (!text_next_word(&line, &first) || !text_next_word(&line, &second) ||
         text_next_word(&line, &more))
         return ERR_CORRUPT;
-    if (str_to_i64(first, &epoch) || str_to_i64(second, &start) || epoch < 0 ||
-        epoch > INT32_MAX || start < 0)
+    if (str_to_i64(first, &epoch) || str_to_i64(second, &start) || epoch < 0 || epoch > INT32_MAX ||
+        start < 0)
         return ERR_CORRUPT;
     epochs_assign(e, (int32_t)epoch, start);
     return ERR_NONE;

@@ -46,8 +46,8 @@ bool text_next_word(struct str *rest, struct str *word);
  * entries, one for each entry. Nothing, or a version alone, is an empty file. ERR_BAD_VERSION,
  * ERR_CORRUPT, or what `entry` says of a line.
  */
-must_use enum err text_parse_entries(struct str text,
-                                     enum err (*entry)(void *ctx, struct str line), void *ctx);
+must_use enum err text_parse_entries(struct str text, enum err (*entry)(void *ctx, struct str line),
+                                     void *ctx);
 
 /* ---- checkpoint.c ------------------------------------------------------------------------ */
 
@@ -111,10 +111,10 @@ void epochs_format(const struct epochs *e, struct buf *out);
 
 /* meta.properties, version 0 and 1. Strings are owned. */
 struct meta_properties {
-    char *cluster_id; /* NULL: not there */
-    int32_t node_id;  /* -1: not there */
+    char *cluster_id;         /* NULL: not there */
+    int32_t node_id;          /* -1: not there */
     struct uuid directory_id; /* zero: not there */
-    bool is_version_0; /* it was read from such a file, and is written as one */
+    bool is_version_0;        /* it was read from such a file, and is written as one */
 };
 
 void meta_properties_fini(struct meta_properties *m);

@@ -32,8 +32,13 @@ static void a_partition_directory_splits_at_its_last_dash(void **state)
 
 static void foreign_names_are_no_partitions(void **state)
 {
-    static const char *const names[] = {"lost+found", "orders", "orders-", "orders-x", "-0",
-                                        "orders-99999999999", "..-0",
+    static const char *const names[] = {"lost+found",
+                                        "orders",
+                                        "orders-",
+                                        "orders-x",
+                                        "-0",
+                                        "orders-99999999999",
+                                        "..-0",
                                         "orders-0.0123456789abcdef0123456789abcdef-delete",
                                         "orders-0.0123456789abcdef0123456789abcdef-stray"};
     char *t;

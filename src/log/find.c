@@ -113,8 +113,8 @@ static enum err give(enum err err, const struct answer *a, int64_t *offset, int6
     return err;
 }
 
-enum err log_find_timestamp(const struct log_snapshot *s, int64_t t, int64_t upto,
-                            int64_t *offset, int64_t *timestamp, int32_t *epoch)
+enum err log_find_timestamp(const struct log_snapshot *s, int64_t t, int64_t upto, int64_t *offset,
+                            int64_t *timestamp, int32_t *epoch)
 {
     struct view_record r;
     struct wanted want = {.t = t};

@@ -50,8 +50,8 @@ static int setup(void **state)
 static void open_dir(struct fixture *f)
 {
     struct io_options options = {.trace_level = TRACE_ERROR};
-    struct log_dir_identity identity = {.cluster_id = str_null(), .node_id = -1,
-                                        .cluster_id_new = str_null(), .node_id_new = -1};
+    struct log_dir_identity identity = {
+        .cluster_id = str_null(), .node_id = -1, .cluster_id_new = str_null(), .node_id_new = -1};
     char *message;
 
     f->io = io_new(&options);
@@ -181,8 +181,7 @@ static struct producers read_kafka(const char *path, struct io *io)
     producers_init(&ps);
     assert_int_equal(io_file_read_all(io, path, 1 << 20, &text, &n), ERR_NONE);
     assert_int_equal(
-        snapshot_parse_kafka((struct bytes){.p = (uint8_t *)text, .n = (int32_t)n}, &ps),
-        ERR_NONE);
+        snapshot_parse_kafka((struct bytes){.p = (uint8_t *)text, .n = (int32_t)n}, &ps), ERR_NONE);
     free(text);
     return ps;
 }

@@ -56,8 +56,8 @@ static enum err search_front(struct search *s, int64_t count)
     while (low < high) {
         uint8_t entry[TIMEINDEX_ENTRY_BYTES];
         int64_t middle = low + (high - low) / 2;
-        enum err err = read_fully(s->file, entry, (size_t)s->entry_bytes,
-                                  middle * s->entry_bytes, s->wait);
+        enum err err =
+            read_fully(s->file, entry, (size_t)s->entry_bytes, middle * s->entry_bytes, s->wait);
         if (err)
             return err;
         if (s->key(entry) <= s->target) {

@@ -26,8 +26,7 @@ void log_push_segment(struct log *log, struct segment *s)
         log->segment_cap = log->segment_cap ? 2 * log->segment_cap : 4;
         log->segments = xreallocarray(log->segments, log->segment_cap, sizeof(*log->segments));
     }
-    log->segments[log->segment_count++] =
-        (struct segment_span){.segment = s, .max_timestamp = -1};
+    log->segments[log->segment_count++] = (struct segment_span){.segment = s, .max_timestamp = -1};
 }
 
 void log_drop_segments(struct log *log, size_t from)
@@ -68,8 +67,8 @@ void log_update_stable(struct log *log)
 {
     struct log_bounds *b = &log->record.bounds;
 
-    b->last_stable = MIN(producers_first_unstable(&log->producers, b->high_watermark),
-                         b->high_watermark);
+    b->last_stable =
+        MIN(producers_first_unstable(&log->producers, b->high_watermark), b->high_watermark);
     b->last_stable = MAX(b->last_stable, b->log_start);
 }
 
@@ -401,8 +400,7 @@ int32_t log_latest_epoch(const struct log *log)
     return epochs_latest(&log->epochs);
 }
 
-void log_epoch_end(const struct log *log, int32_t epoch, int32_t *found_epoch,
-                   int64_t *end_offset)
+void log_epoch_end(const struct log *log, int32_t epoch, int32_t *found_epoch, int64_t *end_offset)
 {
     epochs_end(&log->epochs, epoch, log->record.bounds.end, found_epoch, end_offset);
 }

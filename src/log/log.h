@@ -26,8 +26,8 @@ struct log_dir;
 /* ---- log directories -------------------------------------------------------------------- */
 
 struct log_dir_identity {
-    struct str cluster_id; /* null: not known yet, the directory's is taken */
-    int32_t node_id;       /* -1: likewise */
+    struct str cluster_id;     /* null: not known yet, the directory's is taken */
+    int32_t node_id;           /* -1: likewise */
     struct str cluster_id_new; /* what a directory gets that has none */
     int32_t node_id_new;       /* likewise */
 };
@@ -41,7 +41,7 @@ struct log_partition_name {
 struct log_dir_found {
     struct log_partition_name *v; /* live partition directories, sorted */
     size_t n;
-    bool clean; /* stopped cleanly last time */
+    bool clean;  /* stopped cleanly last time */
     bool is_new; /* the directory was made or was empty */
     char *cluster_id;
     int32_t node_id;
@@ -84,15 +84,15 @@ struct log_load_args {
     struct log_dir *dir;
     const char *topic;
     int32_t partition;
-    struct uuid topic_id;   /* log_create: written to partition.metadata before anything else */
+    struct uuid topic_id; /* log_create: written to partition.metadata before anything else */
     struct topic_config config;
-    int64_t now_ms;         /* wall clock */
-    struct io_job *job;     /* its progress counts bytes scanned; may be NULL */
+    int64_t now_ms;     /* wall clock */
+    struct io_job *job; /* its progress counts bytes scanned; may be NULL */
 };
 
 struct log_load_report {
     int64_t bytes_scanned;
-    int64_t bytes_cut;       /* unsynced tail that was kept aside as <base>.<position>.cut */
+    int64_t bytes_cut; /* unsynced tail that was kept aside as <base>.<position>.cut */
     int64_t segments;
     int32_t latest_epoch;    /* of the log's history, -1 when it has none */
     int64_t producer_id_max; /* the largest that the log remembers, -1 when none */
@@ -141,18 +141,18 @@ enum log_origin {
 };
 
 struct log_append {
-    struct io_buf *buf;      /* holds the batch; the log takes a reference of its own until the
-                                bytes are written. The batch is immutable from here on */
-    uint8_t *batch;          /* one validated batch of n bytes; stamped with offset and epoch */
+    struct io_buf *buf; /* holds the batch; the log takes a reference of its own until the
+                           bytes are written. The batch is immutable from here on */
+    uint8_t *batch;     /* one validated batch of n bytes; stamped with offset and epoch */
     int32_t n;
-    int64_t max_timestamp;   /* from validation */
+    int64_t max_timestamp; /* from validation */
     enum log_origin origin;
     int32_t leader_epoch;
     int64_t now_ms;
     /* results */
     int64_t base_offset;
     int64_t last_offset;
-    bool is_duplicate;       /* of a batch that the log has or is writing: nothing was appended */
+    bool is_duplicate; /* of a batch that the log has or is writing: nothing was appended */
 };
 
 /*
@@ -183,8 +183,7 @@ void log_set_high_watermark(struct log *log, int64_t hw);
 /* A new leader epoch begins at the log's end (durable before the first batch of it is). */
 void log_begin_epoch(struct log *log, int32_t epoch);
 /* KIP-320: the largest epoch <= `epoch` and where it ends; -1, -1 when unknown. */
-void log_epoch_end(const struct log *log, int32_t epoch, int32_t *found_epoch,
-                   int64_t *end_offset);
+void log_epoch_end(const struct log *log, int32_t epoch, int32_t *found_epoch, int64_t *end_offset);
 /* The epoch that the record at `offset` was written in; -1 unknown. */
 int32_t log_epoch_at(const struct log *log, int64_t offset);
 /* New values; a topic that becomes durable is synced first (its acknowledgeable offset stalls). */
@@ -257,7 +256,7 @@ struct log_bounds {
     int64_t last_stable;
     int64_t ack;
     int64_t end;
-    bool is_gone;   /* deleted, closed or failed: nothing else counts */
+    bool is_gone; /* deleted, closed or failed: nothing else counts */
 };
 
 /* A consistent copy. */
@@ -266,12 +265,12 @@ void log_view_bounds(const struct log_view *v, struct log_bounds *out);
 struct log_range {
     struct io_file *file; /* a reference for the caller; NULL when there is nothing */
     int64_t pos;
-    int64_t n;            /* bytes */
+    int64_t n;                /* bytes */
     int64_t next_offset_hint; /* more is there, in the segment that begins here; -1: it is not */
 };
 
 enum log_wait {
-    LOG_CACHED = 0, /* on a loop: ERR_AGAIN when the disk would be waited for */
+    LOG_CACHED = 0,   /* on a loop: ERR_AGAIN when the disk would be waited for */
     LOG_BLOCKING = 1, /* in a job */
 };
 

@@ -18,7 +18,7 @@ struct segment_span {
     int64_t index_count;
     int64_t time_count;
     int64_t txn_count;
-    int64_t max_timestamp; /* -1: none */
+    int64_t max_timestamp;   /* -1: none */
     int64_t first_timestamp; /* max timestamp of the first batch; 0: not known */
 };
 
@@ -126,18 +126,18 @@ struct log {
     struct segment_span *segments; /* the last one is active */
     size_t segment_count;
     size_t segment_cap;
-    size_t acked_segments;          /* those that exist on disk: the view's */
-    struct segment_tail tail;       /* of the active segment, with all that was assigned */
+    size_t acked_segments;    /* those that exist on disk: the view's */
+    struct segment_tail tail; /* of the active segment, with all that was assigned */
     int64_t segment_opened_ms;
     int64_t roll_jitter_ms;
-    int64_t inflight;               /* operations in the journal */
+    int64_t inflight; /* operations in the journal */
     struct append_op *free_appends;
 
     int64_t recovery_point;
     struct unsaved_segment *unsaved;
     size_t unsaved_count;
     size_t unsaved_cap;
-    int saves;      /* requests to the checkpoint lane that are not answered */
+    int saves;             /* requests to the checkpoint lane that are not answered */
     struct log_card *card; /* the directory's record of this log; owned */
 
     int64_t clean_offset;      /* compacted below */
@@ -291,8 +291,7 @@ must_use enum err producers_replay_rest(struct replay *r);
 /* Removes snapshots that no load will want: of ours all below the newest that is not above the
  * recovery point, of Kafka's those below that point but at no segment's base. Blocking. */
 must_use enum err snapshots_tidy(struct io *io, const char *path,
-                                 const struct segment_span *segments, size_t count,
-                                 int64_t point);
+                                 const struct segment_span *segments, size_t count, int64_t point);
 /* Removes snapshots of both kinds above `offset`. Blocking. */
 must_use enum err snapshots_remove_above(struct io *io, const char *path, int64_t offset);
 must_use enum err epochs_write(struct io *io, const char *path, const struct epochs *e);
@@ -305,9 +304,9 @@ struct reload {
     int64_t offset;
     struct segment_span *segments; /* in: the log's, a copy; out: those that are left. Owned */
     size_t segment_count;
-    struct segment_tail tail; /* out: of the last one */
-    int64_t end;              /* out: <= offset */
-    struct epochs epochs;     /* in and out; owned */
+    struct segment_tail tail;   /* out: of the last one */
+    int64_t end;                /* out: <= offset */
+    struct epochs epochs;       /* in and out; owned */
     struct producers producers; /* out; owned */
 };
 
@@ -325,9 +324,9 @@ struct log_card {
     bool was_found; /* a directory that log_dir_open found */
     /* the lane's */
     int64_t recovery_point;
-    int64_t saved_bytes;    /* of view_record.acked_bytes */
-    bool is_asked;          /* the owner was asked to save and has not answered */
-    struct save *leaving;   /* an unregistration that waits for that answer */
+    int64_t saved_bytes;  /* of view_record.acked_bytes */
+    bool is_asked;        /* the owner was asked to save and has not answered */
+    struct save *leaving; /* an unregistration that waits for that answer */
     struct io_msg ask;
     struct list node;
 };
@@ -338,14 +337,14 @@ struct save {
     enum save_kind kind;
     struct log_card *card;
     struct io_loop *loop;
-    void (*done)(struct save *s); /* frees s */
+    void (*done)(struct save *s);                  /* frees s */
     void (*request_done)(void *ctx, enum err err); /* for `done`: whom to tell */
     void *ctx;
     int64_t offset;
     int64_t acked_bytes;
     enum err err;
     /* SAVE_POINT */
-    char *path;                      /* the partition's directory */
+    char *path;                       /* the partition's directory */
     struct unsaved_segment *segments; /* the last is the active one, without a snapshot */
     size_t segment_count;
     struct buf producers;
@@ -367,7 +366,7 @@ struct dir_known {
     bool has_point;
     int64_t recovery_point; /* 0 without one */
     int64_t high_watermark;
-    int64_t log_start; /* -1: not there */
+    int64_t log_start;    /* -1: not there */
     int64_t clean_offset; /* -1: not there */
     bool clean;
 };

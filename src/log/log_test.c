@@ -31,7 +31,7 @@ struct fixture {
     struct log_dir_found found;
     void (*step)(struct fixture *f);
     int stage;
-    enum err err;      /* of the last done or failed */
+    enum err err; /* of the last done or failed */
     int32_t sequence;
     int64_t producer_id;
     struct io_job job;
@@ -240,8 +240,7 @@ static enum err append_buf(struct fixture *f, struct io_buf *buf, enum log_origi
     struct batch_header h;
 
     assert_int_equal(
-        batch_header_parse((struct bytes){.p = buf->data, .n = (int32_t)buf->size}, &h),
-        ERR_NONE);
+        batch_header_parse((struct bytes){.p = buf->data, .n = (int32_t)buf->size}, &h), ERR_NONE);
     *a = (struct log_append){
         .buf = buf,
         .batch = buf->data,
@@ -308,9 +307,9 @@ static int64_t consume(struct fixture *f, int64_t offset, int32_t max_bytes)
 
     while (offset < upto) {
         struct header_walk w;
-        assert_int_equal(log_view_read(log_view(f->log), offset, upto, max_bytes, true,
-                                       LOG_CACHED, &r),
-                         ERR_NONE);
+        assert_int_equal(
+            log_view_read(log_view(f->log), offset, upto, max_bytes, true, LOG_CACHED, &r),
+            ERR_NONE);
         assert_non_null(r.file);
         header_walk_init(&w, r.file, r.pos, r.pos + r.n, LOG_CACHED);
         assert_int_equal(header_walk_next(&w), ERR_NONE);
@@ -470,8 +469,7 @@ static void bounds(struct fixture *f)
     int64_t end = log_end_offset(f->log);
     assert_int_equal(log_view_read(v, end + 1, end, 100, true, LOG_CACHED, &r),
                      ERR_OFFSET_OUT_OF_RANGE);
-    assert_int_equal(log_view_read(v, -1, end, 100, true, LOG_CACHED, &r),
-                     ERR_OFFSET_OUT_OF_RANGE);
+    assert_int_equal(log_view_read(v, -1, end, 100, true, LOG_CACHED, &r), ERR_OFFSET_OUT_OF_RANGE);
     assert_int_equal(log_view_read(v, end, end, 100, true, LOG_CACHED, &r), ERR_NONE);
     assert_null(r.file);
     assert_int_equal(log_view_read(v, 0, end, 20, false, LOG_CACHED, &r), ERR_NONE);
@@ -912,8 +910,8 @@ static void read_once(struct reader *r, struct log_view *view)
     log_view_bounds(view, &b);
     assert_true(b.log_start <= b.last_stable && b.last_stable <= b.high_watermark);
     assert_true(b.high_watermark <= b.ack && b.ack <= b.end);
-    err = log_view_read(view, b.high_watermark / 2, b.high_watermark, 500, true, LOG_CACHED,
-                        &range);
+    err =
+        log_view_read(view, b.high_watermark / 2, b.high_watermark, 500, true, LOG_CACHED, &range);
     if (err)
         assert_int_equal(err, ERR_OFFSET_OUT_OF_RANGE); /* Retention was faster. */
     if (!err && range.file) {

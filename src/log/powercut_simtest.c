@@ -61,8 +61,8 @@ struct world_run {
     int64_t start_known; /* log start that was acknowledged */
     bool has_loaded;     /* this life has come so far */
     bool has_faults;
-    bool is_unsynced;    /* flush.on.ack=false: a power cut may take the end of the log */
-    bool was_power_cut;  /* since the last load */
+    bool is_unsynced;   /* flush.on.ack=false: a power cut may take the end of the log */
+    bool was_power_cut; /* since the last load */
     char violation[160];
 };
 
@@ -130,8 +130,8 @@ static void check_epoch(struct life *l, const struct batch_header *h)
     int32_t epoch = epochs_at(&l->loaded->epochs, h->base_offset);
 
     if (h->base_offset >= l->loaded->start && epoch != h->leader_epoch)
-        violate(l->run, "batch %lld is of epoch %d, the history says %d",
-                (long long)h->base_offset, h->leader_epoch, epoch);
+        violate(l->run, "batch %lld is of epoch %d, the history says %d", (long long)h->base_offset,
+                h->leader_epoch, epoch);
 }
 
 static void check_batch(struct walk *w, const struct batch_header *h)
@@ -218,8 +218,7 @@ static void check_loaded(struct life *l)
     for (size_t i = 0; i < loaded->segment_count; i++)
         check_segment(&w, &loaded->segments[i]);
     if (w.next != loaded->end)
-        violate(l->run, "end %lld, batches end at %lld", (long long)loaded->end,
-                (long long)w.next);
+        violate(l->run, "end %lld, batches end at %lld", (long long)loaded->end, (long long)w.next);
     for (int64_t o = loaded->end; o < OFFSETS_MAX; o++) {
         if (l->run->is_unsynced && l->run->was_power_cut)
             l->run->known[o].is_there = false;
@@ -645,9 +644,8 @@ static void nothing_acknowledged_is_lost(void **state)
     }
     printf("%d seeds, %d crashes, %d loads, %d truncations, %lld acks, %lld writes and names "
            "lost, %lld bytes cut, %lld events\n",
-           (int)seeds(), (int)sum.cuts, (int)sum.loads, (int)sum.truncations,
-           (long long)sum.acks, (long long)sum.lost, (long long)sum.cut_bytes,
-           (long long)sum.events);
+           (int)seeds(), (int)sum.cuts, (int)sum.loads, (int)sum.truncations, (long long)sum.acks,
+           (long long)sum.lost, (long long)sum.cut_bytes, (long long)sum.events);
     /* A run in which nothing was acknowledged or lost shows nothing. */
     assert_true(sum.cuts >= 5 * seeds());
     assert_true(sum.acks > 100 * (int64_t)seeds());

@@ -17,14 +17,14 @@ struct producer_event {
     int64_t producer_id; /* -1: none, the event is void */
     int16_t epoch;
     bool is_transactional;
-    bool is_marker;            /* a control batch: commit or abort */
+    bool is_marker; /* a control batch: commit or abort */
     bool is_abort;
     int32_t coordinator_epoch; /* of a marker */
     int32_t base_sequence;
     int32_t last_sequence;
     int64_t base_offset;
     int64_t last_offset;
-    int64_t timestamp;         /* the batch's max timestamp */
+    int64_t timestamp; /* the batch's max timestamp */
 };
 
 struct producer_batch {
@@ -38,7 +38,7 @@ struct producer_state {
     int16_t epoch;             /* -1: no state */
     int32_t coordinator_epoch; /* -1: no marker seen */
     int64_t last_timestamp;
-    int64_t txn_first_offset;  /* -1: no open transaction */
+    int64_t txn_first_offset; /* -1: no open transaction */
     int32_t batch_count;
     struct producer_batch batches[PRODUCER_BATCHES_KEPT]; /* the newest last */
 };

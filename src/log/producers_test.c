@@ -199,11 +199,11 @@ static void only_silent_producers_without_transactions_expire(void **state)
 {
     struct producers *ps = *state;
 
-    replay(ps, batch(1, 0, 0, 1, 0));          /* timestamp 1000 */
-    replay(ps, in_txn(batch(2, 0, 0, 1, 1)));  /* open */
-    replay(ps, batch(3, 0, 0, 1, 500));        /* timestamp 1500 */
+    replay(ps, batch(1, 0, 0, 1, 0));         /* timestamp 1000 */
+    replay(ps, in_txn(batch(2, 0, 0, 1, 1))); /* open */
+    replay(ps, batch(3, 0, 0, 1, 500));       /* timestamp 1500 */
     replay(ps, batch(4, 0, 0, 1, 2));
-    assign(ps, batch(4, 0, 1, 1, 3));          /* in flight */
+    assign(ps, batch(4, 0, 1, 1, 3)); /* in flight */
     producers_expire(ps, 2100, 1000);
     assert_int_equal(producers_count(ps), 3);
     assert_int_equal(producers_id_max(ps), 4);
@@ -216,10 +216,11 @@ static void only_silent_producers_without_transactions_expire(void **state)
 static void kafkas_snapshot_is_kafkas(void **state)
 {
     static const uint8_t golden[] = {
-        0, 1, 0x89, 0x24, 0x5c, 0xf9, 0, 0, 0, 1,                         /* version, CRC, count */
-        0, 0, 0, 0, 0, 0, 3, 0xe8, 0, 3, 0, 0, 0, 0x0b,                   /* id, epoch, sequence */
-        0, 0, 0, 0, 0, 0, 0, 0x0e, 0, 0, 0, 4,                            /* offset, delta */
-        0, 0, 1, 0x8b, 0xcf, 0xe5, 0x68, 0, 0, 0, 0, 9,                   /* time, coordinator */
+        0,    1,    0x89, 0x24, 0x5c, 0xf9, 0,    0,    0, 1, /* version, CRC, count */
+        0,    0,    0,    0,    0,    0,    3,    0xe8, 0, 3, 0, 0,
+        0,    0x0b,                                                 /* id, epoch, sequence */
+        0,    0,    0,    0,    0,    0,    0,    0x0e, 0, 0, 0, 4, /* offset, delta */
+        0,    0,    1,    0x8b, 0xcf, 0xe5, 0x68, 0,    0, 0, 0, 9, /* time, coordinator */
         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
     };
     struct producers *ps = *state;

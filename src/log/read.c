@@ -76,8 +76,7 @@ static enum err wire_error(enum err err)
     }
 }
 
-static int64_t range_bytes(int64_t there, int32_t first_batch, int32_t max_bytes,
-                           bool whole_first)
+static int64_t range_bytes(int64_t there, int32_t first_batch, int32_t max_bytes, bool whole_first)
 {
     int64_t n = MIN(there, (int64_t)MAX(max_bytes, 0));
 
@@ -97,9 +96,8 @@ static enum err check_bounds(const struct view_record *r, int64_t offset)
     return ERR_NONE;
 }
 
-enum err log_view_read(const struct log_view *v, int64_t offset, int64_t upto,
-                       int32_t max_bytes, bool whole_first, enum log_wait wait,
-                       struct log_range *out)
+enum err log_view_read(const struct log_view *v, int64_t offset, int64_t upto, int32_t max_bytes,
+                       bool whole_first, enum log_wait wait, struct log_range *out)
 {
     struct view_record r;
     struct header_walk w;
@@ -147,8 +145,8 @@ static int64_t estimated_position(const struct view_record *r, int64_t offset)
         return before + extent.size;
     if (offset <= base)
         return before;
-    return before + (int64_t)((double)extent.size * (double)(offset - base) /
-                              (double)(next - base));
+    return before +
+           (int64_t)((double)extent.size * (double)(offset - base) / (double)(next - base));
 }
 
 int64_t log_view_bytes_between(const struct log_view *v, int64_t offset, int64_t upto)
@@ -218,9 +216,8 @@ static enum err scan_txnindex(struct segment *s, int64_t count, int64_t from, in
     return ERR_NONE;
 }
 
-enum err log_view_aborted(const struct log_view *v, int64_t from, int64_t upto,
-                          enum log_wait wait, struct arena *arena, struct log_aborted_txn **out,
-                          int *n)
+enum err log_view_aborted(const struct log_view *v, int64_t from, int64_t upto, enum log_wait wait,
+                          struct arena *arena, struct log_aborted_txn **out, int *n)
 {
     struct aborted a = {.arena = arena};
     struct view_record r;

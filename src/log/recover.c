@@ -30,9 +30,9 @@ struct loading {
     struct scan scan;
     int64_t *bases; /* of the segments that are there, ascending */
     size_t base_count;
-    size_t at;      /* the segment in hand */
+    size_t at; /* the segment in hand */
     bool is_cut;
-    bool stopped;   /* at damage */
+    bool stopped; /* at damage */
 };
 
 /* ---- Life cycle ------------------------------------------------------------------------- */
@@ -179,8 +179,8 @@ static enum err cut_tail(struct loading *g, struct segment *s, int64_t pos, int6
     char *suffix = xasprintf(".%lld" CUT_SUFFIX, (long long)pos);
     char *path = offset_path(g->l->path, s->base_offset, suffix);
     struct io_file *kept;
-    enum err err = io_file_open(g->l->io, path,
-                                IO_OPEN_WRITE | IO_OPEN_CREATE | IO_OPEN_TRUNC, &kept);
+    enum err err =
+        io_file_open(g->l->io, path, IO_OPEN_WRITE | IO_OPEN_CREATE | IO_OPEN_TRUNC, &kept);
 
     if (!err) {
         err = copy_bytes(s->log, kept, pos, end);
@@ -249,8 +249,7 @@ static void report_damage(struct loading *g, const char *what, int64_t base, int
     free(g->report->damage);
     g->report->damage = xasprintf("%s at position %lld: %s", path, (long long)pos, what);
     trace_error("log.damage", "path=%s position=%lld offset=%lld recovery_point=%lld", path,
-                (long long)pos, (long long)g->scan.next_offset,
-                (long long)g->known.recovery_point);
+                (long long)pos, (long long)g->scan.next_offset, (long long)g->known.recovery_point);
     g->l->is_damaged = true;
     g->stopped = true;
     free(path);
@@ -263,8 +262,7 @@ static enum err judge_bad_batch(struct loading *g, struct segment *s)
     enum err err;
 
     if (g->scan.next_offset < g->known.recovery_point) {
-        report_damage(g, "a bad batch below the recovery point", s->base_offset,
-                      g->scan.tail.size);
+        report_damage(g, "a bad batch below the recovery point", s->base_offset, g->scan.tail.size);
         return ERR_NONE;
     }
     err = io_file_stat(s->log, &st);

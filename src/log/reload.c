@@ -125,8 +125,8 @@ static enum err replay_batch(struct replay *r, struct segment *s, const struct h
     if (w->header.producer_id < 0)
         return ERR_NONE;
     if (batch_is_control(&w->header)) {
-        err = read_fully(s->log, buf_extend(&control, (size_t)w->total), (size_t)w->total,
-                         w->pos, LOG_BLOCKING);
+        err = read_fully(s->log, buf_extend(&control, (size_t)w->total), (size_t)w->total, w->pos,
+                         LOG_BLOCKING);
         batch = buf_bytes(&control, 0);
     }
     if (!err && producer_event_of(batch, &w->header, &event))
@@ -141,8 +141,8 @@ static enum err replay_from(struct replay *r, int64_t offset)
 {
     for (size_t i = 0; i < r->segment_count; i++) {
         const struct segment_span *span = &r->segments[i];
-        struct segment_extent extent = {.segment = span->segment, .size = span->size,
-                                        .index_count = span->index_count};
+        struct segment_extent extent = {
+            .segment = span->segment, .size = span->size, .index_count = span->index_count};
         struct header_walk w;
         enum err err;
         if (i + 1 < r->segment_count && r->segments[i + 1].segment->base_offset <= offset)

@@ -23,8 +23,8 @@ struct retire_op {
     int64_t delay_ms;
 };
 
-static const char *const suffixes[] = {LOG_SUFFIX, INDEX_SUFFIX, TIMEINDEX_SUFFIX,
-                                       TXNINDEX_SUFFIX, SNAPSHOT_SUFFIX};
+static const char *const suffixes[] = {LOG_SUFFIX, INDEX_SUFFIX, TIMEINDEX_SUFFIX, TXNINDEX_SUFFIX,
+                                       SNAPSHOT_SUFFIX};
 
 static enum err doom_file(struct log *log, struct io *io, int64_t base, const char *suffix)
 {

@@ -11,9 +11,9 @@
  * A scan does not judge what a bad batch means; it stops in front of it.
  */
 #include "base/alloc.h"
-#include "base/planted.h"
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/planted.h"
 #include "log/log_int.h"
 
 #define BUFFER_BYTES ((size_t)1024 * 1024)
@@ -180,8 +180,8 @@ static enum err first_timestamp(struct segment *s, int64_t log_size, struct segm
 }
 
 /* Walks from the last index entry to the batch that does not end below `offset`. */
-static enum err walk_to(struct segment *s, int64_t offset, int64_t log_size,
-                        struct segment_tail *t, struct restored *out)
+static enum err walk_to(struct segment *s, int64_t offset, int64_t log_size, struct segment_tail *t,
+                        struct restored *out)
 {
     struct header_walk w;
     enum err err;
@@ -247,10 +247,10 @@ bool index_looks_whole(struct segment *s, int64_t log_size, struct segment_span 
     span->time_count = time_size / TIMEINDEX_ENTRY_BYTES;
     span->txn_count = txn_size / TXNINDEX_ENTRY_BYTES;
     span->max_timestamp = -1;
-    if (index_size > 0 && (read_fully(s->index, entry, INDEX_ENTRY_BYTES,
-                                      index_size - INDEX_ENTRY_BYTES, LOG_BLOCKING) ||
-                           get_i32(entry) <= 0 || get_i32(entry + 4) <= 0 ||
-                           get_i32(entry + 4) >= log_size))
+    if (index_size > 0 &&
+        (read_fully(s->index, entry, INDEX_ENTRY_BYTES, index_size - INDEX_ENTRY_BYTES,
+                    LOG_BLOCKING) ||
+         get_i32(entry) <= 0 || get_i32(entry + 4) <= 0 || get_i32(entry + 4) >= log_size))
         return false;
     if (time_size > 0 && read_fully(s->timeindex, entry, TIMEINDEX_ENTRY_BYTES,
                                     time_size - TIMEINDEX_ENTRY_BYTES, LOG_BLOCKING))
@@ -278,8 +278,7 @@ static enum err window_get(struct window *w, int64_t pos, size_t n, const uint8_
     if (pos < w->pos || pos + (int64_t)n > w->pos + (int64_t)w->n) {
         size_t want = MAX(n, MIN(BUFFER_BYTES, (size_t)(w->size - pos)));
         buf_reset(&w->bytes);
-        enum err err =
-            read_fully(w->file, buf_extend(&w->bytes, want), want, pos, LOG_BLOCKING);
+        enum err err = read_fully(w->file, buf_extend(&w->bytes, want), want, pos, LOG_BLOCKING);
         w->pos = pos;
         w->n = err ? 0 : want;
         if (err)
@@ -332,8 +331,7 @@ static void accept_batch(struct scan *s, struct built *b, const struct batch_hea
         .bytes = batch_total_bytes(h),
     };
 
-    segment_tail_add(&s->tail, s->segment->base_offset, &extent, s->index_interval_bytes,
-                     &entries);
+    segment_tail_add(&s->tail, s->segment->base_offset, &extent, s->index_interval_bytes, &entries);
     if (entries.has_index)
         buf_append(&b->index, entries.index, sizeof(entries.index));
     if (entries.has_time)

@@ -16,8 +16,8 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "base/planted.h"
 #include "base/limits.h"
+#include "base/planted.h"
 #include "log/files_int.h"
 
 struct segment *segment_new(int64_t base_offset)
@@ -84,8 +84,7 @@ enum err segment_create_files(struct segment *s, struct io *io, const char *dir)
     return err;
 }
 
-enum err segment_open_files(struct segment *s, struct io *io, const char *dir,
-                            bool *index_missing)
+enum err segment_open_files(struct segment *s, struct io *io, const char *dir, bool *index_missing)
 {
     enum err err = open_one(s, io, dir, LOG_SUFFIX, 0, &s->log);
 

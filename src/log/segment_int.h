@@ -30,7 +30,7 @@ struct segment {
     struct io_file *log;
     struct io_file *index;
     struct io_file *timeindex;
-    struct io_file *txnindex; /* NULL before the first abort; made and written by the lane */
+    struct io_file *txnindex;        /* NULL before the first abort; made and written by the lane */
     struct io_file *shared_txnindex; /* the same, once the owner knows: for all others */
 };
 
@@ -50,8 +50,8 @@ must_use enum err segment_sync(struct segment *s);
 
 /* How far the files of a segment reach, and what decides about its next index entry. */
 struct segment_tail {
-    int64_t size;                 /* bytes of batches */
-    int64_t index_count;          /* entries */
+    int64_t size;        /* bytes of batches */
+    int64_t index_count; /* entries */
     int64_t time_count;
     int64_t txn_count;
     int64_t unindexed_bytes;      /* since the last index entry */
@@ -87,8 +87,7 @@ bool segment_tail_finish(struct segment_tail *t, int64_t base_offset,
 /* ---- Reading ----------------------------------------------------------------------------- */
 
 /* Reads exactly n bytes: ERR_EOF when the file ends before, ERR_AGAIN on a loop. */
-must_use enum err read_fully(struct io_file *f, void *p, size_t n, int64_t pos,
-                             enum log_wait wait);
+must_use enum err read_fully(struct io_file *f, void *p, size_t n, int64_t pos, enum log_wait wait);
 
 /* Walks batch headers in [pos, end) of a file. */
 struct header_walk {

@@ -131,8 +131,8 @@ static void no_timestamps_make_no_time_index(void **state)
 
 static void a_txn_entry_has_kafkas_bytes(void **state)
 {
-    static const uint8_t golden[] = {0, 0, 0, 0, 0, 0, 0, 0, 3, 0xe8, 0, 0, 0, 0, 0, 0, 0, 10,
-                                     0, 0, 0, 0, 0, 0, 0, 15, 0, 0, 0, 0, 0, 0, 0, 16};
+    static const uint8_t golden[] = {0,  0, 0, 0, 0, 0, 0, 0, 3,  0xe8, 0, 0, 0, 0, 0, 0, 0,
+                                     10, 0, 0, 0, 0, 0, 0, 0, 15, 0,    0, 0, 0, 0, 0, 0, 16};
     struct txn_entry e = {
         .producer_id = 1000, .first_offset = 10, .last_offset = 15, .last_stable_offset = 16};
     uint8_t p[TXNINDEX_ENTRY_BYTES];
@@ -308,8 +308,12 @@ static void a_scan_builds_the_index_that_was(void **state)
     struct fixture *f = *state;
     struct producers producers;
     struct epochs epochs = {.v = NULL};
-    struct scan scan = {.io = f->io, .index_interval_bytes = 100, .epochs = &epochs,
-                        .producers = &producers, .segment = f->s, .next_offset = 50};
+    struct scan scan = {.io = f->io,
+                        .index_interval_bytes = 100,
+                        .epochs = &epochs,
+                        .producers = &producers,
+                        .segment = f->s,
+                        .next_offset = 50};
     uint8_t before[4096], after[4096];
     size_t n = (size_t)f->tail.index_count;
 
@@ -341,8 +345,12 @@ static void a_scan_stops_before_every_damaged_batch(void **state)
     put_batches(f, 3, 4096);
     clean = f->tail.size / 3 * 2;
     for (int64_t pos = clean; pos < f->tail.size; pos++) {
-        struct scan scan = {.io = f->io, .index_interval_bytes = 4096, .epochs = &epochs,
-                            .producers = &producers, .segment = f->s, .next_offset = 50};
+        struct scan scan = {.io = f->io,
+                            .index_interval_bytes = 4096,
+                            .epochs = &epochs,
+                            .producers = &producers,
+                            .segment = f->s,
+                            .next_offset = 50};
         uint8_t byte;
         if (pos >= clean + 12 && pos < clean + 16)
             continue; /* The leader epoch is outside the checksum. */

@@ -194,8 +194,8 @@ static void check(struct fixture *f)
 
 static void live(struct fixture *f, struct sim_host *host, bool is_first, int64_t goal)
 {
-    struct log_dir_identity identity = {.cluster_id = STR_LIT("c"), .node_id = 1,
-                                        .cluster_id_new = STR_LIT("c"), .node_id_new = 1};
+    struct log_dir_identity identity = {
+        .cluster_id = STR_LIT("c"), .node_id = 1, .cluster_id_new = STR_LIT("c"), .node_id_new = 1};
     struct log_load_report report = {.damage = NULL};
     struct log_dir_found found;
     struct log_load_args args = {.topic = "t", .config = f->config, .now_ms = 1};

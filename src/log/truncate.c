@@ -153,8 +153,7 @@ static void start(struct log *log)
     dir_submit(log->dir, s);
 }
 
-void log_truncate(struct log *log, int64_t offset, void (*done)(void *ctx, enum err err),
-                  void *ctx)
+void log_truncate(struct log *log, int64_t offset, void (*done)(void *ctx, enum err err), void *ctx)
 {
     if (log->state == LOG_STATE_OPEN)
         log->state = LOG_STATE_TRUNCATING;
