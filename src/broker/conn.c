@@ -11,10 +11,9 @@
  * Limits: at most CONN_REQUESTS_MAX requests (fewer while those of the shard are many) or
  * CONN_REQUEST_BYTES_MAX bytes are in flight, then reading stops; and while the budget of all
  * buffers is exhausted, connections that need another buffer wait. The last quarter of it is for
- * small frames: they pass whoever hoards large ones. If
- * what is short waits for the peers themselves (frames without an end, output that nobody takes),
- * those that hold most and have not moved for a while are closed: nobody else could ever set that
- * memory free.
+ * small frames: they pass whoever hoards large ones. If what is short waits for the peers
+ * themselves (frames without an end, output that nobody takes), those that hold most and have not
+ * moved for a while are closed: nobody else could ever set that memory free.
  */
 #include "broker/broker_int.h"
 
