@@ -4,11 +4,11 @@
  *
  * Logs register here with a card. Once a second the lane looks at the published records of all
  * cards and asks the owners of a few to save: those with the most unsaved bytes, and those that
- * have waited longest. So a directory with a thousand slow logs pays for a few at a time, and a
- * busy log is never more than about a second behind. Every fifth second high watermarks are
- * written, if any has changed. A look that finds nothing to do is the last one for ten seconds, so
- * that an idle directory costs next to nothing; a log that becomes busy then is behind by as much,
- * once.
+ * have waited longest, more of them the more there is to scan at a start. So a directory with a
+ * thousand slow logs pays for a few at a time, a busy log is never more than about a second behind,
+ * and a thousand busy ones a few. Every fifth second high watermarks are written, if any has
+ * changed. A look that finds nothing to do is the last one for ten seconds, so that an idle
+ * directory costs next to nothing; a log that becomes busy then is behind by as much, once.
  *
  * A round of the lane is: carry out every request, write the files that have changed once, then
  * answer. So an answer means durable, and a burst of requests costs one file.
@@ -23,6 +23,9 @@
 /* Logs that are asked to save per tick, by unsaved bytes and by turn. */
 #define SAVES_BY_BYTES 8
 #define SAVES_BY_TURN 8
+/* More by turn for what a start would have to scan, a save for each of so many bytes. */
+#define BYTES_A_SAVE ((int64_t)4 * 1024 * 1024)
+#define SAVES_MORE_MAX 256
 
 static enum err write_one(struct log_dir *dir, const char *name, const struct checkpoint *c)
 {
@@ -280,10 +283,21 @@ static struct log_card *longest_waiting(struct log_dir *dir)
     return NULL;
 }
 
+static int saves_by_turn(struct log_dir *dir)
+{
+    int64_t bytes = 0;
+
+    for (struct list *at = dir->cards.next; at != &dir->cards; at = at->next)
+        bytes += unsaved_bytes(CONTAINER_OF(at, struct log_card, node));
+    return SAVES_BY_TURN + (int)MIN(bytes / BYTES_A_SAVE, SAVES_MORE_MAX);
+}
+
 /* Returns whether any log had to be asked. */
 static bool ask_some(struct log_dir *dir)
 {
-    for (int i = 0; i < SAVES_BY_BYTES + SAVES_BY_TURN; i++) {
+    int count = SAVES_BY_BYTES + saves_by_turn(dir);
+
+    for (int i = 0; i < count; i++) {
         struct log_card *c = i < SAVES_BY_BYTES ? largest(dir) : longest_waiting(dir);
         if (!c)
             return i > 0;

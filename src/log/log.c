@@ -229,6 +229,8 @@ static void take_loaded(struct log *log, struct log_loaded *l)
                    .end = l->end},
         .is_damaged = l->is_damaged,
         .tail = l->tail,
+        /* What this start had to scan is saved before the next. */
+        .acked_bytes = l->end > l->recovery_point ? l->tail.size : 0,
     };
 }
 
