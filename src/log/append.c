@@ -355,8 +355,10 @@ static bool aborts_open_txn(const struct log *log, const struct producer_event *
 static bool wants_sync(struct log *log, const struct batch_extent *extent, int64_t base_offset)
 {
     log->unflushed_messages += extent->last_offset - base_offset + 1;
-    if (!log->config.flush_on_ack && log->unflushed_messages < log->config.flush_messages)
+    if (!log->config.flush_on_ack && log->unflushed_messages < log->config.flush_messages) {
+        log_arm_flush(log);
         return false;
+    }
     log->unflushed_messages = 0;
     return true;
 }

@@ -288,6 +288,10 @@ void log_run_idle(struct log *log)
     if (!log->requests || log->is_running || log->inflight > 0 || log->saves > 0 ||
         log->is_taking_back || log->cleaning)
         return;
+    if (io_op_is_pending(&log->flush_timer.op)) {
+        io_cancel(&log->flush_timer.op); /* Its callback brings us here again. */
+        return;
+    }
     log->is_running = true;
     log->requests->start(log);
 }
@@ -480,6 +484,33 @@ static void submit_sync(struct log *log)
             s->segments[s->count++] = segment_ref(log->segments[i].segment);
     }
     log_submit(log, &s->op);
+}
+
+/* ---- flush.ms --------------------------------------------------------------------------- */
+
+/* Longer ones do not fit a timer, and nobody would notice. */
+#define FLUSH_MS_MAX (INT64_MAX / 4000000)
+
+static void flush_due(struct io_op *op)
+{
+    struct log *log = CONTAINER_OF(op, struct log, flush_timer.op);
+
+    if (!op->err && log->state == LOG_STATE_OPEN) {
+        log->unflushed_messages = 0;
+        submit_sync(log);
+    } else {
+        log_run_idle(log);
+    }
+}
+
+void log_arm_flush(struct log *log)
+{
+    int64_t ms = log->config.flush_ms;
+
+    if (ms > FLUSH_MS_MAX || io_op_is_pending(&log->flush_timer.op))
+        return;
+    log->flush_timer.op.done = flush_due;
+    io_timer_set(log->loop, &log->flush_timer, io_loop_mono_ns(log->loop) + ms * 1000000);
 }
 
 void log_set_config(struct log *log, const struct topic_config *config)

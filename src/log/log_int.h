@@ -119,7 +119,8 @@ struct log {
     struct view_record record; /* what was published last, or is about to be; list NULL: make one */
     int64_t told_ack;          /* what `advanced` was called for last */
     bool is_taking_back;       /* out of space: until the cut has gone through the journal */
-    int64_t unflushed_messages; /* since the last append that asked for a sync */
+    int64_t unflushed_messages;  /* since the last append that asked for a sync, or flush.ms */
+    struct io_timer flush_timer; /* from the first append that asked for none */
     struct epochs epochs;
     bool epochs_dirty; /* the file is to be written before the next batch */
     struct producers producers;
@@ -168,6 +169,8 @@ must_use enum err producer_event_of(struct bytes batch, const struct batch_heade
 /* Submits; `finish` runs on the owner's loop. */
 void log_submit(struct log *log, struct log_op *op);
 /* Publishes the record. */
+/* An append was submitted that asks for no sync: flush.ms begins. */
+void log_arm_flush(struct log *log);
 void log_publish(struct log *log);
 /* Adds a request; its start runs later, when the log is idle and earlier ones are done. */
 void log_request(struct log *log, void (*start)(struct log *log),

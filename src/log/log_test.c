@@ -1019,6 +1019,68 @@ static void a_segment_keeps_no_space_that_it_does_not_use(void **state)
     free(pattern);
 }
 
+struct flush_wait {
+    struct io_timer timer;
+    struct fixture *f;
+    int looks;
+};
+
+static void look_for_flush(struct io_op *op)
+{
+    struct flush_wait *w = CONTAINER_OF(op, struct flush_wait, timer.op);
+    struct fixture *f = w->f;
+
+    if (f->log->unflushed_messages == 0 || ++w->looks > 2000) {
+        f->answer[0] = f->log->unflushed_messages;
+        free(w);
+        close_log(f);
+        return;
+    }
+    io_timer_set(f->loop, &w->timer, io_loop_mono_ns(f->loop) + 1000000);
+}
+
+static void append_and_wait_for_flush(struct fixture *f)
+{
+    struct flush_wait *w;
+
+    if (f->stage++ > 0)
+        return;
+    append_many(f, 3);
+    assert_true(f->log->unflushed_messages > 0);
+    w = xcalloc(1, sizeof(*w));
+    w->f = f;
+    w->timer.op.done = look_for_flush;
+    io_timer_set(f->loop, &w->timer, io_loop_mono_ns(f->loop) + 1000000);
+}
+
+static void what_was_only_written_is_synced_after_flush_ms(void **state)
+{
+    struct fixture *f = *state;
+
+    f->config.flush_on_ack = false;
+    f->config.flush_ms = 3;
+    live(f, append_and_wait_for_flush);
+    assert_int_equal(f->answer[0], 0);
+}
+
+static void append_and_close(struct fixture *f)
+{
+    if (f->stage++ > 0)
+        return;
+    append_many(f, 3);
+    close_log(f);
+}
+
+static void a_close_does_not_wait_for_flush_ms(void **state)
+{
+    struct fixture *f = *state;
+
+    f->config.flush_on_ack = false;
+    f->config.flush_ms = 3600 * 1000;
+    live(f, append_and_close);
+    assert_int_equal(f->err, ERR_NONE);
+}
+
 static void leave_entry(struct fixture *f, const char *name)
 {
     char *path = xasprintf("%s/%s", f->path, name);
@@ -1083,6 +1145,8 @@ int main(void)
         TEST(another_loop_reads_while_the_owner_writes),
         TEST(a_batch_larger_than_a_segment_is_refused),
         TEST(a_segment_keeps_no_space_that_it_does_not_use),
+        TEST(what_was_only_written_is_synced_after_flush_ms),
+        TEST(a_close_does_not_wait_for_flush_ms),
         TEST(entries_of_a_log_that_is_gone_do_not_count_for_the_next_one),
         TEST(entries_of_a_log_that_is_gone_do_not_outlive_a_crash_either),
     };
