@@ -20,6 +20,7 @@
 #define WAKE_NS (SECOND / 2)
 #define STUCK_NS (8 * SECOND)
 #define POSITIONS_MAX 64
+#define ROOM_MIN_BYTES 3000
 
 enum position_state {
     WANTS_START = 0,
@@ -59,6 +60,7 @@ struct consumer {
     bool fetches;
     int32_t min_bytes;
     int32_t wait_ms;
+    bool has_room; /* no limit keeps it from min_bytes */
     struct call list_call;
     bool lists;
     bool lists_start; /* else the end */
@@ -419,15 +421,22 @@ static void choose_limits(struct consumer *c, struct fetch_builder *b)
 
     c->wait_ms = c->verifies ? 20 : choose_of(c, waits, 4);
     c->min_bytes = choose_of(c, mins, 4);
+    /* A session keeps the limits that each partition came with. */
+    c->has_room = lies_in_wait && !c->uses_session && run_choose(c->run, 4) != 0;
     if (lies_in_wait) {
         c->wait_ms = waits[3];
         c->min_bytes = choose_of(c, mins + 2, 2);
     }
+    /* Woken by one partition it looks again, and waits on: meanwhile the others are filled. */
+    if (c->has_room)
+        c->min_bytes = 1 + (int32_t)run_choose(c->run, ROOM_MIN_BYTES);
     b->request.max_wait_ms = c->wait_ms;
     b->request.min_bytes = c->min_bytes;
     b->request.max_bytes = c->verifies ? bytes[3] : choose_of(c, bytes, 4);
     b->request.isolation_level = (int8_t)run_choose(c->run, 2);
     b->partition_bytes = c->verifies ? bytes[2] : choose_of(c, bytes, 4);
+    if (c->has_room)
+        b->request.max_bytes = b->partition_bytes = bytes[3];
 }
 
 static void send_fetch(struct consumer *c)
@@ -478,6 +487,18 @@ static int32_t bytes_ready(const struct position *pos)
     return bytes;
 }
 
+/* As above, and all of what is known: a fetch with small limits cannot be given that much. */
+static int64_t bytes_known(const struct history *h, const struct position *pos)
+{
+    const struct part *p = &pos->topic->parts[pos->partition];
+    int64_t bytes = 0;
+
+    for (int64_t o = pos->next; o < p->acked_end; o++)
+        if (p->at[o] > 0 && (o == pos->next || p->at[o] != p->at[o - 1]))
+            bytes += h->batches[p->at[o] - 1].bytes;
+    return bytes;
+}
+
 static void check_wake(struct consumer *c, const struct position *pos)
 {
     const struct part *p = &pos->topic->parts[pos->partition];
@@ -491,6 +512,31 @@ static void check_wake(struct consumer *c, const struct position *pos)
                 "%s-%d: a fetch at %lld has slept for %lld ms since offset %lld was acknowledged",
                 pos->topic->name, pos->partition, (long long)pos->next,
                 (long long)((run_now(c->run) - since) / MS), (long long)p->acked_end - 1);
+}
+
+/* What is ready in all of its partitions together has to wake a fetch. */
+static void check_wake_by_all(struct consumer *c)
+{
+    int64_t since = c->fetch_call.sent_ns;
+    int64_t bytes = 0;
+
+    if (!c->fetches || !c->has_room || since < c->run->calm_since_ns)
+        return;
+    LIST_EACH (node, &c->positions) {
+        const struct position *pos = LIST_ENTRY(node, struct position, link);
+        bool is_asked_for = pos->state == READING && pos->in_session == pos->next;
+        int64_t known = is_asked_for && pos->topic->state == TOPIC_THERE
+                            ? bytes_known(&c->run->history, pos)
+                            : 0;
+
+        if (known == 0)
+            continue;
+        bytes += known;
+        since = MAX(since, pos->topic->parts[pos->partition].acked_ns);
+    }
+    if (bytes >= c->min_bytes && run_now(c->run) > since + WAKE_NS)
+        violate(c->run, "a fetch for %d bytes has slept for %lld ms since they were acknowledged",
+                c->min_bytes, (long long)((run_now(c->run) - since) / MS));
 }
 
 /* Something acknowledged waits to be read: it has to come, by this fetch or by a later one. */
@@ -548,6 +594,7 @@ void consumer_tick(struct consumer *c)
 
     LIST_EACH (node, &c->positions)
         check_progress(c, LIST_ENTRY(node, struct position, link));
+    check_wake_by_all(c);
     if (c->peer.state != PEER_OPEN || now < c->next_ns)
         return;
     c->next_ns = now + (int64_t)run_choose(c->run, c->verifies ? 2 : 15) * MS;

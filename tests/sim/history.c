@@ -93,6 +93,7 @@ int32_t history_make_batch(struct run *run, struct topic *t, int32_t partition,
     struct sent_batch *b = &run->history.batches[number];
     uint8_t value[8 + VALUE_FILLER_MAX];
     struct batch_builder builder;
+    size_t before = out->n;
 
     b->topic = (int16_t)history_topic_index(&run->history, t);
     b->partition = (int8_t)partition;
@@ -109,6 +110,7 @@ int32_t history_make_batch(struct run *run, struct topic *t, int32_t partition,
         assert(!err);
     }
     batch_builder_finish(&builder, out);
+    b->bytes = (int32_t)(out->n - before);
     batch_builder_fini(&builder);
     return number;
 }

@@ -61,6 +61,7 @@ struct sent_batch {
     int16_t topic; /* index of the incarnation it was meant for */
     int8_t partition;
     int8_t count;
+    int32_t bytes; /* as they are stored */
     enum fate fate;
     int64_t base;    /* where it is known to be; -1 */
     int32_t stream;  /* batches of a stream keep their order */

@@ -439,9 +439,10 @@ static int64_t choose_pause(struct run *run)
 {
     if (!run->is_sparse)
         return (int64_t)run_choose(run, PAUSE_MS_MAX) * MS;
-    /* All are silent at the same time. */
-    return run_now(run) % PERIOD_NS < BURST_NS ? (int64_t)run_choose(run, 10) * MS
-                                               : PERIOD_NS - run_now(run) % PERIOD_NS;
+    /* All are silent at the same time. Three bursts in four are volleys: nothing follows them. */
+    if (run_now(run) / PERIOD_NS % 4 == 0 && run_now(run) % PERIOD_NS < BURST_NS)
+        return (int64_t)run_choose(run, 10) * MS;
+    return PERIOD_NS - run_now(run) % PERIOD_NS;
 }
 
 void producer_tick(struct producer *p)
