@@ -13,7 +13,9 @@ set -euo pipefail
 . "$(dirname "$0")/../tools/broker.sh"
 
 rounds=${ROUNDS:-100}
-planted_rounds=5
+planted_rounds=20
+rate=400
+planted_rate=20000 # the lane is never idle, so that a kill meets what waits for it
 program=${STRANDLINE:-$root/build/strandline}
 tools=$(dirname "$program")/kill
 topics="kill-all:3:all kill-page-all:2:all kill-one:2:one kill-page-one:1:one"
@@ -76,7 +78,7 @@ verify() {
 run_rounds() { # count
     local round in_vain=0 began=$SECONDS
     # shellcheck disable=SC2086
-    "$tools/workload" -r 400 -b 400000 -s "${SEED:-40}" "$bootstrap" "$work/acks" $topics &
+    "$tools/workload" -r "$rate" -b 400000 -s "${SEED:-40}" "$bootstrap" "$work/acks" $topics &
     workload_pid=$!
     for round in $(seq "$1"); do
         pause 1500
@@ -140,6 +142,7 @@ finds_the_planted_mistake() {
         fail "the planted build does not compile"
     program=$planted/strandline
     STRANDLINE=$program
+    rate=$planted_rate
     scenario "$planted_rounds" >"$planted.log" 2>&1 || true
     verify >>"$planted.log" 2>&1 || true
     end_scenario
