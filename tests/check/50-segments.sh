@@ -173,7 +173,8 @@ full_disk() { # kind of file system
     "$tools/topic" create "$bootstrap" ballast 1
     "$tools/topic" create "$bootstrap" filler 1
     expect "$1: ballast" workload ballast:1:all -n 20000 -b 900000
-    "$tools/workload" -p 1 -b 400000 -w 300 "$bootstrap" "$work/acks-filler" filler:1:all &
+    # Slow enough that what a deletion frees is not full again before the workload is stopped.
+    "$tools/workload" -p 1 -b 400000 -r 3000 -w 300 "$bootstrap" "$work/acks-filler" filler:1:all &
     workload_pid=$!
     expect "$1: a full disk refuses, the client retries" wait_until 60 stands_still
     df -h "$work/data" | tail -n 1
