@@ -227,6 +227,9 @@ struct conn {
     uint64_t unserved_logged; /* bit per api key: logged once */
 };
 
+/* How soon a connection that waits for the budget looks again. */
+#define STARVED_RETRY_NS 5000000
+
 void conn_accepted(struct shard *s, struct listener *l, struct io_conn *io);
 /* Closes; it goes when its last request has ended. */
 void conn_close(struct conn *c, const char *why);

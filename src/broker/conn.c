@@ -25,7 +25,6 @@
 
 #define FRAME_FIRST_BYTES (16 * 1024)
 #define FRAME_SIZE_MIN 8 /* key, version and correlation id */
-#define STARVED_RETRY_NS 5000000
 #define SMALL_FRAME_BYTES (128 * 1024)
 #define RELIEF_EVERY_NS 100000000
 #define RELIEF_PATIENCE_NS 300000000

@@ -19,8 +19,6 @@
 #define DRAIN_NS 2000000000
 #define ACCEPT_RETRY_NS 100000000
 #define FLUSHES_A_TURN 16 /* of half a megabyte each at the most */
-#define STARVED_RETRY_NS 5000000
-#define DELAY_MARGIN_NS 1000000
 
 /* ---- time ------------------------------------------------------------------------------- */
 
