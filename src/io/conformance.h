@@ -23,4 +23,12 @@ void conformance_run(struct io *io);
 /* Frees the process and removes the directory with all that is in it. */
 void conformance_end(struct io *io);
 
+/*
+ * A descriptor for io_watch, as a library would bring it, ready for IO_WRITABLE. Set makes it
+ * ready for exactly `ready`, which is not nothing. These three may also be called on a loop.
+ */
+int conformance_foreign_new(struct io *io);
+void conformance_foreign_set(struct io *io, int fd, unsigned ready);
+void conformance_foreign_close(struct io *io, int fd);
+
 #endif

@@ -716,6 +716,119 @@ static void what_is_retired_outlives_its_readers_and_is_freed(void **state)
     free(test.published);
 }
 
+/* ---- descriptors of others --------------------------------------------------------------- */
+
+struct watch_test {
+    struct fixture *f;
+    struct io_watch watch;
+    struct io_timer timer;
+    int fd;
+    int step;
+    bool calling; /* inside io_watch or io_cancel */
+};
+
+static void watch_for(struct watch_test *test, unsigned events)
+{
+    test->calling = true;
+    io_watch(test->f->loop, test->fd, events, &test->watch);
+    test->calling = false;
+    assert_true(io_op_is_pending(&test->watch.op));
+}
+
+static void wait_a_little(struct watch_test *test)
+{
+    io_timer_set(test->f->loop, &test->timer, io_loop_mono_ns(test->f->loop) + 5 * MS);
+}
+
+/* What has completed, by the step of the story. */
+static void watched(struct io_op *op)
+{
+    struct watch_test *test = CONTAINER_OF(op, struct watch_test, watch.op);
+
+    assert_ptr_equal(io_loop_current(), test->f->loop);
+    assert_false(test->calling);
+    assert_false(io_op_is_pending(op));
+    switch (test->step++) {
+    case 0: /* It was writable already. */
+        assert_int_equal(op->err, ERR_NONE);
+        assert_int_equal(test->watch.ready, IO_WRITABLE);
+        watch_for(test, IO_READABLE);
+        wait_a_little(test);
+        return;
+    case 2: /* It has become readable. */
+        assert_int_equal(op->err, ERR_NONE);
+        assert_int_equal(test->watch.ready, IO_READABLE);
+        watch_for(test, IO_READABLE | IO_WRITABLE);
+        return;
+    case 3: /* It is so still. */
+        assert_int_equal(test->watch.ready, IO_READABLE);
+        conformance_foreign_set(test->f->io, test->fd, IO_WRITABLE);
+        watch_for(test, IO_READABLE);
+        test->calling = true;
+        io_cancel(&test->watch.op);
+        test->calling = false;
+        return;
+    case 4: /* Nobody looks when it becomes readable now. */
+        assert_int_equal(op->err, ERR_CANCELLED);
+        conformance_foreign_set(test->f->io, test->fd, IO_READABLE);
+        wait_a_little(test);
+        return;
+    default: fail();
+    }
+}
+
+static void a_little_later(struct io_op *op)
+{
+    struct watch_test *test = CONTAINER_OF(op, struct watch_test, timer.op);
+
+    if (test->step == 1) {
+        assert_true(io_op_is_pending(&test->watch.op));
+        test->step++;
+        conformance_foreign_set(test->f->io, test->fd, IO_READABLE);
+        return;
+    }
+    assert_int_equal(test->step, 5);
+    conformance_foreign_close(test->f->io, test->fd);
+    io_stop(test->f->io);
+}
+
+static void start_watch(void *ctx)
+{
+    struct watch_test *test = ctx;
+
+    test->watch.op.done = watched;
+    test->timer.op.done = a_little_later;
+    watch_for(test, IO_WRITABLE);
+}
+
+static void a_watch_completes_once_when_its_descriptor_is_ready(void **state)
+{
+    struct watch_test test = {.f = *state};
+
+    test.fd = conformance_foreign_new(test.f->io);
+    run(test.f, start_watch, &test);
+}
+
+static void stop_while_watching(void *ctx)
+{
+    struct watch_test *test = ctx;
+
+    test->watch.op.done = watched;
+    watch_for(test, IO_READABLE);
+    io_stop(test->f->io);
+}
+
+static void a_watch_that_never_completed_goes_with_its_loop(void **state)
+{
+    struct watch_test test = {.f = *state};
+
+    test.fd = conformance_foreign_new(test.f->io);
+    run(test.f, stop_while_watching, &test);
+    assert_int_equal(test.step, 0);
+}
+
+/* ---- buffers ----------------------------------------------------------------------------- */
+
 static void a_buffer_is_charged_while_it_lives(void **state)
 {
     struct io_budget budget = {.limit = 100};
@@ -848,6 +961,8 @@ static int conformance_core(void)
         TEST(a_job_shows_progress_and_sees_that_it_is_cancelled),
         TEST(a_job_may_free_a_lane),
         TEST(what_is_retired_outlives_its_readers_and_is_freed),
+        TEST(a_watch_completes_once_when_its_descriptor_is_ready),
+        TEST(a_watch_that_never_completed_goes_with_its_loop),
         TEST(a_buffer_is_charged_while_it_lives),
         TEST(a_large_buffer_is_used_again),
         TEST(no_more_large_buffers_wait_than_there_are_slots),

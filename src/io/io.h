@@ -100,7 +100,7 @@ struct io_msg {
 /* Runs msg->fn on `to`. Messages of one sender arrive in order. Any thread. */
 void io_post(struct io_loop *to, struct io_msg *msg);
 
-/* ---- operations: timers, sockets, signals ------------------------------------------------ */
+/* ---- operations: timers, signals, sockets ------------------------------------------------ */
 
 struct io_op {
     void (*done)(struct io_op *op); /* set by the owner */
@@ -133,6 +133,24 @@ struct io_signal {
 
 /* Completes at the next SIGTERM or SIGINT. Control loop. */
 void io_signal_wait(struct io_loop *loop, struct io_signal *s);
+
+enum io_watch_events {
+    IO_READABLE = 1,
+    IO_WRITABLE = 2,
+};
+
+struct io_watch {
+    struct io_op op;
+    unsigned ready;         /* result: which of the events have come */
+    struct watched *_entry; /* private: NULL when it waits no more */
+};
+
+/*
+ * Watches a descriptor that io did not make: a library's that brings its own. Completes when it is
+ * ready for one of `events` (at once, if it is so already), or broken, which counts as ready for
+ * all of them. One watch at a time a descriptor; complete or cancelled before its owner closes it.
+ */
+void io_watch(struct io_loop *loop, int fd, unsigned events, struct io_watch *w);
 
 #define IO_ADDR_TEXT_MAX 64 /* "[ipv6]:port" with its NUL */
 

@@ -5,9 +5,12 @@
  */
 #include "io/conformance.h"
 
+#include <errno.h>
 #include <ftw.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 
@@ -32,6 +35,35 @@ const char *conformance_dir(void)
 void conformance_run(struct io *io)
 {
     io_run(io);
+}
+
+/* An eventfd is readable while its count is not 0, and writable while one can be added. */
+int conformance_foreign_new(struct io *io)
+{
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+    (void)io;
+    assert(fd >= 0);
+    return fd;
+}
+
+void conformance_foreign_set(struct io *io, int fd, unsigned ready)
+{
+    eventfd_t count = ready == IO_READABLE ? UINT64_MAX - 1 : ready & IO_READABLE;
+    eventfd_t before;
+    int failed;
+
+    (void)io;
+    if (eventfd_read(fd, &before) != 0)
+        assert(errno == EAGAIN);
+    failed = eventfd_write(fd, count);
+    assert(!failed);
+}
+
+void conformance_foreign_close(struct io *io, int fd)
+{
+    (void)io;
+    close(fd);
 }
 
 static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)

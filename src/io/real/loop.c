@@ -76,6 +76,7 @@ static void forget(struct io_op *op)
     case OP_ACCEPT: accept_forget(CONTAINER_OF(op, struct io_accept, op)); break;
     case OP_RECV: /* as OP_SEND */
     case OP_SEND: conn_forget(op); break;
+    case OP_WATCH: watch_forget(CONTAINER_OF(op, struct io_watch, op)); break;
     case OP_CONNECT: /* as OP_CONN_FREE: nothing points at it */
     case OP_CONN_FREE: break;
     }
@@ -331,6 +332,7 @@ struct io_loop *loop_new(struct io *io, const char *name, void (*start)(void *ct
     list_init(&loop->ready);
     list_init(&loop->conns);
     list_init(&loop->resolves);
+    list_init(&loop->watches);
     list_init(&loop->points);
     loop->signal_fd = -1;
     loop->seen = SEEN_ASLEEP;
@@ -352,6 +354,7 @@ void loop_free(struct io_loop *loop)
         r->free_fn(r);
     connect_drop_resolves(loop);
     free_conns(loop);
+    watch_drop_all(loop);
     listen_drop_points(loop);
     signal_fini(loop);
     heap_fini(&loop->timers);

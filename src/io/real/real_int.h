@@ -84,6 +84,7 @@ struct io_loop {
 
     struct list conns;    /* io_conn.node */
     struct list resolves; /* names being looked up */
+    struct list watches;  /* of foreign descriptors: struct watched by node */
     struct list points;   /* listeners that this loop has accepted from */
     struct io_signal *signal;
     struct source signal_source;
@@ -115,6 +116,7 @@ enum op_kind {
     OP_CONNECT,
     OP_RECV,
     OP_SEND,
+    OP_WATCH,
     OP_CONN_FREE, /* ours: frees a closed connection behind its last callback */
 };
 
@@ -194,6 +196,12 @@ void listen_drop_all(struct io *io);
 /* ---- signal.c ---- */
 
 void signal_fini(struct io_loop *loop);
+
+/* ---- watch.c ---- */
+
+/* The descriptor is watched no more; harmless when it is not. */
+void watch_forget(struct io_watch *w);
+void watch_drop_all(struct io_loop *loop);
 
 /* ---- job.c ---- */
 

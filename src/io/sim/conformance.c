@@ -36,6 +36,24 @@ void conformance_run(struct io *io)
     io_run(io);
 }
 
+int conformance_foreign_new(struct io *io)
+{
+    int fd = sim_foreign_new(io);
+
+    sim_foreign_set(io, fd, IO_WRITABLE);
+    return fd;
+}
+
+void conformance_foreign_set(struct io *io, int fd, unsigned ready)
+{
+    sim_foreign_set(io, fd, ready);
+}
+
+void conformance_foreign_close(struct io *io, int fd)
+{
+    sim_foreign_close(io, fd);
+}
+
 void conformance_end(struct io *io)
 {
     io_free(io);

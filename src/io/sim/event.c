@@ -23,6 +23,7 @@ static const char *const event_names[SIM_EVENTS] = {
     [SIM_EV_CONNECT] = "connect",
     [SIM_EV_RECV] = "recv",
     [SIM_EV_SEND] = "send",
+    [SIM_EV_WATCH] = "watch",
     [SIM_EV_MESSAGE] = "message",
     [SIM_EV_RETIRE] = "retire",
     [SIM_EV_SEGMENT] = "segment",

@@ -83,6 +83,7 @@ static void stop_waiting(struct io_op *op)
     case OP_SIGNAL: op->_loop->io->signal = NULL; break;
     case OP_ACCEPT: sim__accept_cancel(CONTAINER_OF(op, struct io_accept, op)); break;
     case OP_CONNECT: sim__connect_cancel(CONTAINER_OF(op, struct io_connect, op)); break;
+    case OP_WATCH: sim__watch_forget(CONTAINER_OF(op, struct io_watch, op)); break;
     case OP_RECV:
     case OP_SEND: break; /* They wait in their connection, which looks at their state. */
     }
@@ -194,6 +195,7 @@ static enum sim_event event_of(const struct io_op *op)
     case OP_CONNECT: return SIM_EV_CONNECT;
     case OP_RECV: return SIM_EV_RECV;
     case OP_SEND: return SIM_EV_SEND;
+    case OP_WATCH: return SIM_EV_WATCH;
     }
     UNREACHABLE();
 }

@@ -152,6 +152,7 @@ static struct io *process_new(struct sim_host *h, const struct io_options *optio
     list_init(&io->loops);
     list_init(&io->conns);
     list_init(&io->files);
+    list_init(&io->foreign);
     list_init(&io->jobs);
     list_init(&io->workers);
     list_push_back(&h->processes, &io->node);
@@ -217,6 +218,7 @@ void io_free(struct io *io)
     sim__process_end(io);
     list_remove(&io->node);
     trace_fini(&io->trace);
+    sim__foreign_fini(io);
     free(io);
 }
 

@@ -128,6 +128,7 @@ enum sim_event {
     SIM_EV_CONNECT,
     SIM_EV_RECV,
     SIM_EV_SEND,
+    SIM_EV_WATCH,
     SIM_EV_MESSAGE,
     SIM_EV_RETIRE,
     SIM_EV_SEGMENT, /* the network */
@@ -198,6 +199,17 @@ void sim_process_kill(struct io *io);
 void sim_host_power_cut(struct sim_host *h);
 /* Crashes when the process makes its n-th call of io from now on (n > 0), wherever that is. */
 void sim_crash_after(struct io *io, uint32_t calls, enum sim_crash how);
+
+/* ---- foreign descriptors ---------------------------------------------------------------- */
+
+/*
+ * There are no other libraries in the world. What io_watch watches is made here, a number that
+ * means something in this process only, and is ready for what the test says (enum
+ * io_watch_events); for nothing at first. Until it is closed.
+ */
+int sim_foreign_new(struct io *io);
+void sim_foreign_set(struct io *io, int fd, unsigned ready);
+void sim_foreign_close(struct io *io, int fd);
 
 /* ---- network and disk faults ------------------------------------------------------------ */
 

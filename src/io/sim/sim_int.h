@@ -108,6 +108,8 @@ struct io {
     struct list files; /* open handles */
     struct io_signal *signal;
     int signal_pending;
+    struct list foreign; /* struct foreign by node: descriptors of other libraries */
+    int foreign_count;
 
     struct sim_thread *runner; /* sleeps in io_run */
     sim_main_fn main;
@@ -150,7 +152,7 @@ struct io_loop {
     void *start_ctx;
 };
 
-enum sim_op_kind { OP_TIMER = 1, OP_SIGNAL, OP_ACCEPT, OP_CONNECT, OP_RECV, OP_SEND };
+enum sim_op_kind { OP_TIMER = 1, OP_SIGNAL, OP_ACCEPT, OP_CONNECT, OP_RECV, OP_SEND, OP_WATCH };
 enum sim_op_state { OP_IDLE = 0, OP_PENDING, OP_READY };
 
 /* Begins an operation; the caller puts it where it waits. */
@@ -199,6 +201,12 @@ void sim__net_drop(struct io *io, enum sim_crash how);
 /* The host is back: who still talks to its old connections is told so. */
 void sim__net_boot(struct sim_host *h);
 void sim__net_fini(struct sim_world *w);
+
+/* ---- foreign descriptors ---------------------------------------------------------------- */
+
+/* The watch is cancelled. */
+void sim__watch_forget(struct io_watch *w);
+void sim__foreign_fini(struct io *io);
 
 /* ---- disks ------------------------------------------------------------------------------ */
 
