@@ -71,7 +71,7 @@ struct node {
     uint16_t port;
     enum node_state state;
     struct link *link;
-    struct api_range versions[API_COUNT];
+    struct api_range versions[API_KNOWN_COUNT];
     int16_t greeting_version;
     struct list queued; /* calls */
     struct list sent;   /* client_sent, in order */

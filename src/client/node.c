@@ -36,7 +36,7 @@ static void set_state(struct node *n, enum node_state state)
 static enum err choose_version(const struct node *n, const struct client_call *call,
                                int16_t *version)
 {
-    for (int i = 0; i < API_COUNT; i++) {
+    for (int i = 0; i < API_KNOWN_COUNT; i++) {
         const struct api *api = api_at(i);
         int16_t max = MIN(schema_last(api->request), n->versions[i].max);
 
@@ -52,9 +52,9 @@ static enum err choose_version(const struct node *n, const struct client_call *c
 
 static void learn_versions(struct node *n, const struct api_versions_response *r)
 {
-    for (int i = 0; i < API_COUNT; i++)
+    for (int i = 0; i < API_KNOWN_COUNT; i++)
         n->versions[i].max = -1;
-    for (int i = 0; i < API_COUNT; i++) {
+    for (int i = 0; i < API_KNOWN_COUNT; i++) {
         for (int32_t j = 0; j < r->api_keys.n; j++) {
             const struct api_versions_response_api_key *k = &r->api_keys.v[j];
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of what we serve. There are few APIs and their keys are small, so a key finds its
- * entry through an array that has a slot for every key up to the largest.
+ * The table of what we serve, and behind it of what we only know. There are few APIs and their
+ * keys are small, so a key finds its entry through an array that has a slot for every key up to
+ * the largest.
  */
 #include "wire/apis.h"
 
@@ -22,17 +23,27 @@ static const struct api apis[] = {
      .response = &name_##_response_schema},
 #include "wire/apis.def"
 #undef API
-};
-
-/* One more than the position, so that 0 says "not served". */
-static const uint8_t index_plus1[] = {
-#define API(key, NAME, name, min, max, flexible_from, flags) [key] = API_INDEX_##NAME + 1,
-#include "wire/apis.def"
+#define API(key_, NAME, name_, flexible_from_)                                                     \
+    {.key = (key_),                                                                                \
+     .max = -1,                                                                                    \
+     .flexible_from = (flexible_from_),                                                            \
+     .name = #name_,                                                                               \
+     .request = &name_##_request_schema,                                                           \
+     .response = &name_##_response_schema},
+#include "wire/unserved.def"
 #undef API
 };
 
-static_assert(ARRAY_LEN(apis) == API_COUNT, "one entry per line of apis.def");
-static_assert(API_COUNT < UINT8_MAX, "positions fit their type");
+/* One more than the position, so that 0 says "not known". */
+static const uint8_t index_plus1[] = {
+#define API(key, NAME, ...) [key] = API_INDEX_##NAME + 1,
+#include "wire/apis.def"
+#include "wire/unserved.def"
+#undef API
+};
+
+static_assert(ARRAY_LEN(apis) == API_KNOWN_COUNT, "one entry per line of the two lists");
+static_assert(API_KNOWN_COUNT < UINT8_MAX, "positions fit their type");
 
 const struct api *api_find(int16_t key)
 {
@@ -43,6 +54,6 @@ const struct api *api_find(int16_t key)
 
 const struct api *api_at(int index)
 {
-    assert(index >= 0 && index < API_COUNT);
+    assert(index >= 0 && index < API_KNOWN_COUNT);
     return &apis[index];
 }

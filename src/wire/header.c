@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Headers of requests and responses. They are older than the schemas and irregular in three ways,
+ * Headers of requests and responses. They are older than the schemas and irregular in four ways,
  * which is why they are written by hand: the client id keeps its 16-bit length even where
- * everything else is compact; the header's form depends on the version of the body; and the
- * response to ApiVersions always has the oldest header, because a client that reads it does not
- * yet know what the broker speaks (KIP-511).
+ * everything else is compact; the header's form depends on the version of the body; the response
+ * to ApiVersions always has the oldest header, because a client that reads it does not yet know
+ * what the broker speaks (KIP-511); and the first version of ControlledShutdown is older than the
+ * client id and has none.
  */
 #include "wire/header.h"
 
@@ -20,6 +21,11 @@ static bool is_flexible(const struct api *api, int16_t version)
 static bool schema_has(const struct api *api, int16_t version)
 {
     return version >= schema_first(api->request) && version <= schema_last(api->request);
+}
+
+static bool has_client_id(int16_t api_key, int16_t version)
+{
+    return api_key != API_CONTROLLED_SHUTDOWN || version > 0;
 }
 
 /* Skips tagged fields: none is defined for headers. Returns where they end, NULL if malformed. */
@@ -75,7 +81,9 @@ enum err wire_request_header_decode(struct bytes frame, struct request_header *o
     out->api = api_find(out->api_key);
     if (!out->api || !schema_has(out->api, out->api_version))
         return ERR_UNSUPPORTED_VERSION;
-    p = take_client_id(p + REQUEST_FIXED_BYTES, end, &out->client_id);
+    p += REQUEST_FIXED_BYTES;
+    if (has_client_id(out->api_key, out->api_version))
+        p = take_client_id(p, end, &out->client_id);
     if (p && is_flexible(out->api, out->api_version))
         p = skip_tags(p, end);
     if (!p)
@@ -91,6 +99,7 @@ void wire_request_header_encode(const struct request_header *header, struct wire
     const struct api *api = api_find(header->api_key);
     uint8_t fixed[REQUEST_FIXED_BYTES + 2];
     struct str id = header->client_id;
+    bool has_id = has_client_id(header->api_key, header->api_version);
 
     assert(api != NULL);
     assert(id.n <= INT16_MAX);
@@ -98,8 +107,9 @@ void wire_request_header_encode(const struct request_header *header, struct wire
     put_i16(fixed + 2, header->api_version);
     put_i32(fixed + 4, header->correlation_id);
     put_i16(fixed + 8, (int16_t)id.n);
-    wire_out_put(out, fixed, sizeof(fixed));
-    wire_out_put(out, id.p, (size_t)MAX(id.n, 0));
+    wire_out_put(out, fixed, has_id ? sizeof(fixed) : REQUEST_FIXED_BYTES);
+    if (has_id)
+        wire_out_put(out, id.p, (size_t)MAX(id.n, 0));
     if (is_flexible(api, header->api_version))
         wire_out_put(out, "", 1); /* no tags */
 }

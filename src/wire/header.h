@@ -16,7 +16,7 @@ struct request_header {
     int16_t api_version;
     int32_t correlation_id; /* any value; comes back with the response */
     struct str client_id;   /* slice of the frame; null if the client sent none */
-    const struct api *api;  /* NULL if we do not serve the key at all */
+    const struct api *api;  /* NULL if we do not know the key at all */
 };
 
 /*

@@ -110,6 +110,45 @@ static void versions_that_only_the_schema_knows_are_refused_but_readable(void **
                      ERR_UNSUPPORTED_VERSION);
 }
 
+static void what_we_do_not_serve_is_refused_but_readable(void **state)
+{
+    struct request_header header;
+    size_t body_at;
+
+    (void)state;
+    assert_int_equal(
+        decode_request(BYTES_OF(0, 6, 0, 8, 1, 2, 3, 4, 0, 1, '1', 0), &header, &body_at),
+        ERR_UNSUPPORTED_VERSION);
+    assert_int_equal(body_at, 12);
+    assert_ptr_equal(header.api, api_find(API_UPDATE_METADATA));
+    assert_int_equal(
+        decode_request(BYTES_OF(0, 6, 0, 9, 1, 2, 3, 4, 0, 1, '1', 0), &header, &body_at),
+        ERR_UNSUPPORTED_VERSION);
+    assert_int_equal(body_at, 0);
+}
+
+static void the_first_controlled_shutdown_has_no_client_id(void **state)
+{
+    const struct request_header header = {.api_key = API_CONTROLLED_SHUTDOWN,
+                                          .correlation_id = 0x01020304};
+    struct request_header read;
+    struct wire_out out = {0};
+    size_t body_at;
+
+    (void)state;
+    wire_request_header_encode(&header, &out);
+    assert_int_equal(out.n, 8);
+    assert_memory_equal(out.p, "\0\7\0\0\1\2\3\4", 8);
+    assert_int_equal(decode_request(out.p, out.n, &read, &body_at), ERR_UNSUPPORTED_VERSION);
+    assert_int_equal(body_at, 8);
+    assert_true(str_is_null(read.client_id));
+    /* The next version is like all others. */
+    assert_int_equal(decode_request(BYTES_OF(0, 7, 0, 1, 1, 2, 3, 4, 0, 1, '1'), &read, &body_at),
+                     ERR_UNSUPPORTED_VERSION);
+    assert_int_equal(body_at, 11);
+    wire_out_fini(&out);
+}
+
 static void short_frames_are_malformed(void **state)
 {
     const uint8_t frame[] = {0, 3, 0, 9, 1, 2, 3, 4, 0, 2, 'm', 'e', 1, 0, 1, 7};
@@ -192,6 +231,8 @@ int main(void)
         cmocka_unit_test(tags_of_a_request_header_are_skipped),
         cmocka_unit_test(unknown_keys_and_versions_leave_enough_for_an_answer),
         cmocka_unit_test(versions_that_only_the_schema_knows_are_refused_but_readable),
+        cmocka_unit_test(what_we_do_not_serve_is_refused_but_readable),
+        cmocka_unit_test(the_first_controlled_shutdown_has_no_client_id),
         cmocka_unit_test(short_frames_are_malformed),
         cmocka_unit_test(responses_have_tags_from_the_flexible_versions_on),
         cmocka_unit_test(api_versions_is_always_answered_with_the_oldest_header),
