@@ -360,6 +360,7 @@ static struct group_limits limits_of(const struct config *c)
         .size_max = config_i32(c, CONFIG_GROUP_MAX_SIZE),
         .initial_rebalance_delay_ms = config_i32(c, CONFIG_GROUP_INITIAL_REBALANCE_DELAY_MS),
         .offset_metadata_bytes_max = config_i32(c, CONFIG_OFFSET_METADATA_MAX_BYTES),
+        .write_timeout_ms = config_i32(c, CONFIG_OFFSETS_COMMIT_TIMEOUT_MS),
         .offset_retention_ms = config_i64(c, CONFIG_OFFSETS_RETENTION_MINUTES) * 60000,
         .offset_check_interval_ms = config_i64(c, CONFIG_OFFSETS_RETENTION_CHECK_INTERVAL_MS),
     };

@@ -25,7 +25,8 @@
  * written in this order, and when to call again with GROUP_TICK. What a write makes true (an
  * offset, a generation's assignment) becomes visible, and is answered, when the event
  * GROUP_WRITTEN says that it is committed; the caller reports writes in the order in which it got
- * them.
+ * them. A request whose write takes longer than write_timeout_ms is answered with
+ * COORDINATOR_NOT_AVAILABLE, and nobody knows yet: when the write is reported after all it counts.
  */
 struct groups;
 
@@ -36,6 +37,7 @@ struct group_limits {
     int32_t size_max;                   /* members of a group */
     int32_t initial_rebalance_delay_ms; /* 0: the first member does not wait for others */
     int32_t offset_metadata_bytes_max;
+    int32_t write_timeout_ms; /* that a request waits for what it writes */
     int64_t offset_retention_ms;
     int64_t offset_check_interval_ms;
 };
@@ -93,6 +95,8 @@ struct group_write {
     struct group_write_span *_spans;
     struct group *_group;
     struct group_request *_request; /* answered when it is committed; NULL: nobody waits */
+    struct list _unreported;        /* groups->unreported, until it is reported or has timed out */
+    int64_t _deadline_ms;
     struct group_offset **_offsets;
     int32_t _offset_count;
     int32_t _generation;

@@ -43,6 +43,7 @@ enum group_timer_kind {
     GROUP_TIMER_JOIN = 2,    /* of a group: the join phase ends */
     GROUP_TIMER_SYNC = 3,    /* of a group: members that did not sync are removed */
     GROUP_TIMER_EXPIRY = 4,  /* of all: look for offsets that are too old */
+    GROUP_TIMER_WRITE = 5,   /* of all: the oldest write takes too long */
 };
 
 struct group_timer {
@@ -126,6 +127,8 @@ struct groups {
     struct group *by_id;
     struct heap timers;
     struct group_timer expiry_timer;
+    struct group_timer write_timer;
+    struct list unreported; /* struct group_write by _unreported, in the order of their deadlines */
     struct group_txn *txns;
     int64_t offset_count;
     /* of the running step */

@@ -165,6 +165,37 @@ static void expiry_due(struct groups *g)
         groups__timer_set(g, &g->expiry_timer, g->limits.offset_check_interval_ms);
 }
 
+/* Those who wait hear that it takes too long; the write itself is still to be reported. */
+static void write_due(struct groups *g, struct group_write *w)
+{
+    struct group_request *q = w->_request;
+
+    trace_warn("group.write_slow", "group=%s ms=%d", w->_group->id, g->limits.write_timeout_ms);
+    w->_request = NULL;
+    if (w->kind == GROUP_WRITE_STATE && q)
+        group__takeover_written(g, w->_group, q, ERR_REQUEST_TIMED_OUT);
+    else if (w->kind == GROUP_WRITE_STATE)
+        group__assignment_written(g, w->_group, w->_generation, ERR_REQUEST_TIMED_OUT);
+    else if (q) {
+        group_refuse(q, group__write_error(ERR_REQUEST_TIMED_OUT));
+        groups__answer(g, q);
+    }
+}
+
+static void writes_due(struct groups *g)
+{
+    struct group_write *w;
+
+    while ((w = LIST_FIRST(&g->unreported, struct group_write, _unreported))) {
+        if (w->_deadline_ms > g->mono_ms) {
+            groups__timer_set(g, &g->write_timer, w->_deadline_ms - g->mono_ms);
+            return;
+        }
+        list_remove(&w->_unreported);
+        write_due(g, w);
+    }
+}
+
 static void timer_due(struct groups *g, struct group_timer *t)
 {
     switch (t->kind) {
@@ -191,6 +222,7 @@ static void timer_due(struct groups *g, struct group_timer *t)
         group__sync_due(g, g->touched);
         break;
     case GROUP_TIMER_EXPIRY: expiry_due(g); break;
+    case GROUP_TIMER_WRITE: writes_due(g); break;
     }
     end_touched(g);
 }
@@ -214,6 +246,7 @@ struct group_write *groups__write_new(struct groups *g, struct group *group,
     struct group_write *w = xcalloc(1, sizeof(*w));
 
     list_init(&w->link);
+    list_init(&w->_unreported);
     w->kind = kind;
     w->timestamp_ms = g->wall_ms;
     w->_group = group;
@@ -263,12 +296,17 @@ void groups__write_submit(struct groups *g, struct group_write *w)
 {
     assert(w->count > 0);
     list_push_back(&g->fx->writes, &w->link);
+    list_push_back(&g->unreported, &w->_unreported);
+    w->_deadline_ms = g->mono_ms + g->limits.write_timeout_ms;
+    if (g->write_timer.node.pos == 0)
+        groups__timer_set(g, &g->write_timer, g->limits.write_timeout_ms);
 }
 
 void group_write__free(struct group_write *w)
 {
     w->_group->writes--;
     assert(w->_group->writes >= 0);
+    list_remove(&w->_unreported);
     for (int32_t i = 0; i < w->_offset_count; i++)
         group__free_offset(w->_offsets[i]);
     free(w->_offsets);
@@ -354,6 +392,8 @@ static void written(struct groups *g, struct group_write *w, enum err err)
     case GROUP_WRITE_REMOVAL: group__removal_written(g, w, err); break;
     }
     group_write__free(w);
+    if (list_is_empty(&g->unreported))
+        groups__timer_cancel(g, &g->write_timer);
 }
 
 /* ---- Requests --------------------------------------------------------------------------- */
@@ -495,6 +535,8 @@ struct groups *groups_new(const struct group_limits *limits)
     g->limits = *limits;
     heap_init(&g->timers);
     g->expiry_timer.kind = GROUP_TIMER_EXPIRY;
+    g->write_timer.kind = GROUP_TIMER_WRITE;
+    list_init(&g->unreported);
     return g;
 }
 

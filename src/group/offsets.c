@@ -208,13 +208,15 @@ void group__offsets_written(struct groups *g, struct group_write *w, enum err er
 {
     if (err) {
         trace_warn("group.commit_failed", "group=%s error=%s", w->_group->id, err_name(err));
-        refuse_rest(w->_request, group__write_error(err));
+        if (w->_request)
+            refuse_rest(w->_request, group__write_error(err));
     }
     for (int32_t i = 0; i < w->_offset_count && !err; i++) {
         group__put_offset(g, w->_group, w->_offsets[i]);
         w->_offsets[i] = NULL;
     }
-    groups__answer(g, w->_request);
+    if (w->_request)
+        groups__answer(g, w->_request);
 }
 
 /* ---- Removal ---------------------------------------------------------------------------- */

@@ -109,6 +109,61 @@ static void an_offset_that_was_not_written_is_not_there(void **state)
                   "offsets t1/0=5:\n");
 }
 
+static void a_commit_that_takes_too_long_is_an_error_and_may_still_count(void **state)
+{
+    (void)state;
+    check_at_once("> hold\n"
+                  "> c commit g t1/0=5 nowhere/0=1\n"
+                  "write:\n"
+                  "  g t1/0 5\n"
+                  "> after 3000\n"
+                  "> d commit g t1/0=6\n"
+                  "write:\n"
+                  "  g t1/0 6\n"
+                  "> until 5000\n"
+                  "c committed t1/0=COORDINATOR_NOT_AVAILABLE"
+                  " nowhere/0=UNKNOWN_TOPIC_OR_PARTITION\n"
+                  "(at 6000)\n"
+                  "d committed t1/0=COORDINATOR_NOT_AVAILABLE\n"
+                  "(at 9000)\n"
+                  "> fetch g t1/0\n"
+                  "offsets t1/0=-1:\n"
+                  "> written\n"
+                  "> fetch g t1/0\n"
+                  "offsets t1/0=5:\n"
+                  "> failed NO_SPACE\n"
+                  "> fetch g t1/0\n"
+                  "offsets t1/0=5:\n"
+                  "> e commit g t1/0=7\n"
+                  "write:\n"
+                  "  g t1/0 7\n"
+                  "> after 4999\n"
+                  "> written\n"
+                  "e committed t1/0=NONE\n");
+}
+
+static void a_removal_that_takes_too_long_is_an_error_and_may_still_count(void **state)
+{
+    (void)state;
+    check_at_once("> c commit g t1/0=5\n"
+                  "write:\n"
+                  "  g t1/0 5\n"
+                  "c committed t1/0=NONE\n"
+                  "> hold\n"
+                  "> d delete g\n"
+                  "write:\n"
+                  "  g t1/0 gone\n"
+                  "  g gone\n"
+                  "> until 5000\n"
+                  "d COORDINATOR_NOT_AVAILABLE\n"
+                  "(at 6000)\n"
+                  "> fetch g t1/0\n"
+                  "offsets t1/0=5:\n"
+                  "> written\n"
+                  "> list\n"
+                  "groups\n");
+}
+
 static void too_much_metadata_is_refused_for_that_partition(void **state)
 {
     (void)state;
@@ -482,6 +537,8 @@ int main(void)
         cmocka_unit_test(only_members_of_the_generation_commit_while_there_are_any),
         cmocka_unit_test(an_offset_is_visible_when_it_is_committed),
         cmocka_unit_test(an_offset_that_was_not_written_is_not_there),
+        cmocka_unit_test(a_commit_that_takes_too_long_is_an_error_and_may_still_count),
+        cmocka_unit_test(a_removal_that_takes_too_long_is_an_error_and_may_still_count),
         cmocka_unit_test(too_much_metadata_is_refused_for_that_partition),
         cmocka_unit_test(a_new_coordinator_knows_what_was_committed),
         cmocka_unit_test(groups_are_deleted_with_their_offsets),

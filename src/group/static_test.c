@@ -104,6 +104,27 @@ static void a_takeover_is_stored_before_it_is_told(void **state)
                   "h FENCED_INSTANCE_ID\n");
 }
 
+static void a_takeover_that_takes_too_long_is_an_error(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=8 instance=i range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1(i):t1\n"
+                  "> sa sync g instance=i member=m1 gen=1 m1=A\n"
+                  "write:\n"
+                  "  g generation=1 type=consumer protocol=range leader=m1 m1(i)=A\n"
+                  "sa NONE assignment=A\n"
+                  "> hold\n"
+                  "> a join g v=8 instance=i range=t1\n"
+                  "write:\n"
+                  "  g generation=1 type=consumer protocol=range leader=m2 m2(i)=A\n"
+                  "> until 5000\n"
+                  "a COORDINATOR_NOT_AVAILABLE member=m2\n"
+                  "(at 6000)\n"
+                  "> written\n"
+                  "> h beat g instance=i member=m2 gen=1\n"
+                  "h NONE\n");
+}
+
 static void a_static_member_that_chooses_another_protocol_starts_a_rebalance(void **state)
 {
     (void)state;
@@ -261,6 +282,7 @@ int main(void)
         cmocka_unit_test(the_static_leader_is_told_to_skip_the_assignment_from_version_9),
         cmocka_unit_test(before_version_9_the_static_leader_is_told_its_old_id),
         cmocka_unit_test(a_takeover_is_stored_before_it_is_told),
+        cmocka_unit_test(a_takeover_that_takes_too_long_is_an_error),
         cmocka_unit_test(a_static_member_that_chooses_another_protocol_starts_a_rebalance),
         cmocka_unit_test(a_takeover_while_the_group_completes_starts_it_over),
         cmocka_unit_test(a_parked_join_of_the_process_before_is_fenced),

@@ -175,7 +175,7 @@ static void committed(struct storm *s, struct call *c)
 
     for (int p = 0; p < PARTITIONS; p++)
         if (c->committed[p] >= 0 && out->topics.v[0].partitions.v[p].error_code == ERR_NONE) {
-            s->models[c->actor->group].offsets[p] = c->committed[p];
+            assert_int_equal(s->models[c->actor->group].offsets[p], c->committed[p]);
             s->committed++;
         }
 }
@@ -192,9 +192,6 @@ static void answered(struct storm *s, struct group_request *q)
     case GROUP_SYNC: synced(s, c); break;
     case GROUP_COMMIT: committed(s, c); break;
     case GROUP_DELETE:
-        if (c->out.delete.error_code == ERR_NONE)
-            model_reset(&s->models[c->actor->group], true);
-        break;
     case GROUP_HEARTBEAT:
     case GROUP_LEAVE:
     case GROUP_OFFSET_DELETE: break;
@@ -378,6 +375,24 @@ static struct bytes owned(struct bytes b)
     return b.n < 0 ? b : (struct bytes){.p = xmemdup(b.p, (size_t)MAX(b.n, 1)), .n = b.n};
 }
 
+/* Also of a write that nobody waits for any more. */
+static void apply(struct storm *s, struct bytes key, struct bytes value)
+{
+    struct group_record_key k;
+    struct offset_value v = {.offset = -1};
+    struct model *m;
+
+    assert_int_equal(record__parse_key(key, &k), ERR_NONE);
+    m = &s->models[str_eq_c(k.group, group_names[0]) ? 0 : 1];
+    if (k.type == GROUP_RECORD_GROUP && value.n < 0)
+        model_reset(m, true);
+    if (k.type != GROUP_RECORD_OFFSET)
+        return;
+    if (value.n >= 0)
+        assert_int_equal(record__parse_offset(value, &v), ERR_NONE);
+    m->offsets[k.partition] = v.offset;
+}
+
 static void report_write(struct storm *s)
 {
     struct group_write *w = LIST_FIRST(&s->writes, struct group_write, link);
@@ -395,6 +410,7 @@ static void report_write(struct storm *s)
         s->log = xreallocarray(s->log, (size_t)s->log_count + 2, sizeof(*s->log));
         s->log[s->log_count++] = owned(key);
         s->log[s->log_count++] = owned(value);
+        apply(s, key, value);
     }
     step(s, &e);
 }
@@ -506,6 +522,7 @@ static void run_storm(uint64_t seed, int32_t delay_ms, struct totals *t)
                                       .size_max = ACTORS - 1,
                                       .initial_rebalance_delay_ms = delay_ms,
                                       .offset_metadata_bytes_max = 100,
+                                      .write_timeout_ms = 5000,
                                       .offset_retention_ms = INT64_MAX / 4,
                                       .offset_check_interval_ms = 60000};
     s->g = groups_new(&s->limits);

@@ -114,6 +114,28 @@ static void an_assignment_that_cannot_be_stored_is_an_error_for_all(void **state
                   " m2@c/127.0.0.1:=\n");
 }
 
+static void an_assignment_that_takes_too_long_is_an_error_and_rebalances(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=3 range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1:t1\n"
+                  "> hold\n"
+                  "> sa sync g member=m1 gen=1 m1=A\n"
+                  "write:\n"
+                  "  g generation=1 type=consumer protocol=range leader=m1 m1=A\n"
+                  "> until 5000\n"
+                  "sa COORDINATOR_NOT_AVAILABLE\n"
+                  "(at 6000)\n"
+                  "> a join g v=3 member=m1 range=t1\n"
+                  "a member=m1 generation=2 protocol=range leader=m1 m1:t1\n"
+                  "> sa sync g member=m1 gen=2 m1=B\n"
+                  "write:\n"
+                  "  g generation=2 type=consumer protocol=range leader=m1 m1=B\n"
+                  "> written\n"
+                  "> written\n"
+                  "sa NONE assignment=B\n");
+}
+
 static void the_leaders_second_sync_does_not_store_twice(void **state)
 {
     (void)state;
@@ -521,6 +543,7 @@ int main(void)
         cmocka_unit_test(a_rebalance_sends_parked_syncs_away),
         cmocka_unit_test(a_rebalance_that_overtakes_the_write_of_the_assignment_wins),
         cmocka_unit_test(an_assignment_that_cannot_be_stored_is_an_error_for_all),
+        cmocka_unit_test(an_assignment_that_takes_too_long_is_an_error_and_rebalances),
         cmocka_unit_test(the_leaders_second_sync_does_not_store_twice),
         cmocka_unit_test(members_that_do_not_sync_in_time_are_removed),
         cmocka_unit_test(members_that_have_synced_stay_when_the_time_is_over),

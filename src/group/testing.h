@@ -889,6 +889,7 @@ static const struct group_limits default_limits = {
     .size_max = 3,
     .initial_rebalance_delay_ms = 3000,
     .offset_metadata_bytes_max = 16,
+    .write_timeout_ms = 5000,
     .offset_retention_ms = 604800000,
     .offset_check_interval_ms = 600000,
 };
