@@ -325,6 +325,7 @@ static void *fill_fetch(struct consumer_call *cc)
             .log_start_offset = -1,
             .partition_max_bytes = c->config.max_partition_fetch_bytes,
             .high_watermark = INT64_MAX,
+            .durable_offset = -1,
         };
     }
     return r;

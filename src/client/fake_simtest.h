@@ -247,6 +247,7 @@ static inline void fake_fetch_partition(struct fake *f, struct fake_request *rq,
     struct fake_log *log = &f->logs[q->partition];
     struct buf found = {0};
 
+    assert_int_equal(q->durable_offset, -1); /* only followers say it */
     r->partition_index = q->partition;
     r->high_watermark = r->last_stable_offset = log->end;
     r->log_start_offset = log->start;

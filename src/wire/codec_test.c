@@ -262,6 +262,25 @@ static void a_tag_that_the_version_lacks_is_an_unknown_tag(void **state)
     assert_int_equal(msg.high_watermark, 9);
 }
 
+static void a_followers_durable_offset_is_a_far_tag(void **state)
+{
+    struct fixture *f = *state;
+    struct fetch_request_partition msg, back;
+    const uint8_t tags[] = {1, 0x84, 0x47, 8, 0, 0, 0, 0, 0, 0, 0, 0}; /* 9092, 8 bytes */
+
+    wire_init(&fetch_request_partition_schema, &msg);
+    assert_int_equal(msg.durable_offset, -1);
+    wire_encode(&fetch_request_partition_schema, 16, &msg, &f->out);
+    assert_int_equal(f->out.n, 32 + 1);
+    wire_out_reset(&f->out);
+    msg.durable_offset = 0;
+    wire_encode(&fetch_request_partition_schema, 16, &msg, &f->out);
+    assert_int_equal(f->out.n, 32 + sizeof(tags));
+    assert_memory_equal(f->out.p + 32, tags, sizeof(tags));
+    expect_decode(f, &fetch_request_partition_schema, 16, f->out.p, f->out.n, &back);
+    assert_int_equal(back.durable_offset, 0);
+}
+
 static void tags_out_of_order_or_of_the_wrong_size_are_refused(void **state)
 {
     struct fixture *f = *state;
@@ -472,6 +491,7 @@ int main(void)
         T(a_long_tag_has_a_long_size),
         T(unknown_tags_are_skipped),
         T(a_tag_that_the_version_lacks_is_an_unknown_tag),
+        T(a_followers_durable_offset_is_a_far_tag),
         T(tags_out_of_order_or_of_the_wrong_size_are_refused),
         T(optional_structs_have_a_presence_byte),
         T(versions_outside_the_schema_are_refused),
