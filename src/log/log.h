@@ -189,7 +189,11 @@ int32_t log_epoch_at(const struct log *log, int64_t offset);
 /* New values; a topic that becomes durable is synced first (its acknowledgeable offset stalls). */
 void log_set_config(struct log *log, const struct topic_config *config);
 
-/* Removes everything from `offset` on (followers); `done` when it is durable. */
+/*
+ * Removes everything from `offset` on (followers); `done` when it is durable. A batch that holds
+ * the offset goes as a whole, so the end may come out lower, though not below the log start: then
+ * the log is empty and begins there. Only an offset below the log start moves that back.
+ */
 void log_truncate(struct log *log, int64_t offset, void (*done)(void *ctx, enum err err),
                   void *ctx);
 /*

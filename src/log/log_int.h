@@ -305,10 +305,11 @@ struct reload {
     struct io *io;
     const char *path;
     int64_t offset;
+    int64_t start;                 /* in: the log start */
     struct segment_span *segments; /* in: the log's, a copy; out: those that are left. Owned */
     size_t segment_count;
     struct segment_tail tail;   /* out: of the last one */
-    int64_t end;                /* out: <= offset */
+    int64_t end;                /* out: <= offset; >= start unless the offset is below that */
     struct epochs epochs;       /* in and out; owned */
     struct producers producers; /* out; owned */
 };

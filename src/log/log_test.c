@@ -737,6 +737,56 @@ static void a_truncated_log_goes_on_from_there(void **state)
     live(*state, truncate_it);
 }
 
+/* Batches of 1, 2 and 3 records in turn: one of them holds the offsets 183 to 185. */
+static void truncate_inside_the_first_batch(struct fixture *f)
+{
+    switch (f->stage++) {
+    case 0:
+        f->producer_id = 7;
+        append_many(f, 100);
+        return;
+    case 1:
+        if (!all_acked(f)) {
+            f->stage = 1;
+            return;
+        }
+        log_advance_start(f->log, 184, on_done, f);
+        return;
+    case 2:
+        assert_int_equal(f->err, ERR_NONE);
+        log_truncate(f->log, 185, on_done, f);
+        return;
+    default:
+        assert_int_equal(f->err, ERR_NONE);
+        assert_int_equal(log_start_offset(f->log), 184);
+        assert_int_equal(log_end_offset(f->log), 184);
+        assert_int_equal(log_size_bytes(f->log), 0);
+        close_log(f);
+    }
+}
+
+static void begins_where_it_did(struct fixture *f)
+{
+    if (f->stage++ == 0) {
+        assert_true(f->found.clean);
+        assert_int_equal(log_start_offset(f->log), 184);
+        assert_int_equal(log_end_offset(f->log), 184);
+        f->sequence = 0; /* The producer went with its batches. */
+        append(f, (struct wanted_batch){.count = 2, .timestamp = T0});
+        return;
+    }
+    if (!all_acked(f))
+        return;
+    assert_int_equal(consume(f, 184, 900), 186);
+    close_log(f);
+}
+
+static void a_truncation_does_not_move_the_log_start_back(void **state)
+{
+    live(*state, truncate_inside_the_first_batch);
+    live(*state, begins_where_it_did);
+}
+
 static void note_truncated(void *ctx, enum err err)
 {
     struct fixture *f = ctx;
@@ -1137,6 +1187,7 @@ int main(void)
         TEST(timestamps_lead_to_records),
         TEST(old_segments_go_by_size_and_time),
         TEST(a_truncated_log_goes_on_from_there),
+        TEST(a_truncation_does_not_move_the_log_start_back),
         TEST(a_close_waits_for_a_truncation),
         TEST(a_deleted_log_is_gone),
         TEST(damage_below_the_recovery_point_is_reported_and_kept),

@@ -9,7 +9,9 @@
  * walked; records are read for markers only.
  *
  * A truncation removes later segments from the last one backwards, so that a crash leaves a prefix
- * of the log at any moment, then cuts the file, and is durable when it returns.
+ * of the log at any moment, then cuts the file, and is durable when it returns. It cuts between
+ * batches, so the end may come out below the offset; but never below the log start, which has been
+ * promised: a log that began in the middle of the batch that goes is empty then and begins there.
  */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -281,19 +283,26 @@ static enum err remove_last_segment(struct reload *r)
     return err;
 }
 
-/* Nothing is left below the offset: an empty segment begins there. */
-static enum err start_over(struct reload *r)
+/* Nothing is left: an empty segment begins at `base`, above all that is still there. That goes, and
+ * the producers' history with it, but not before its successor has a durable name. */
+static enum err start_over(struct reload *r, int64_t base)
 {
-    struct segment *s = segment_new(r->offset);
+    struct segment *s = segment_new(base);
     enum err err = segment_create_files(s, r->io, r->path);
 
+    if (!err)
+        err = snapshots_remove_above(r->io, r->path, -1);
+    if (!err)
+        err = io_dir_sync(r->io, r->path);
+    while (!err && r->segment_count > 0)
+        err = remove_last_segment(r);
     if (err) {
         segment_unref(s);
         return err;
     }
     r->segments[0] = (struct segment_span){.segment = s, .max_timestamp = -1};
     r->segment_count = 1;
-    return ERR_NONE;
+    return io_dir_sync(r->io, r->path);
 }
 
 static enum err cut_last_segment(struct reload *r)
@@ -315,20 +324,30 @@ static enum err cut_last_segment(struct reload *r)
     return err ? err : segment_sync(span->segment);
 }
 
-enum err log_reload_truncated(struct reload *r)
+static enum err cut_segments(struct reload *r)
 {
-    struct replay replay = {.io = r->io, .path = r->path, .producers = &r->producers};
     enum err err = ERR_NONE;
 
     while (!err && r->segment_count > 0 &&
            r->segments[r->segment_count - 1].segment->base_offset > r->offset)
         err = remove_last_segment(r);
     if (!err && r->segment_count == 0)
-        err = start_over(r);
+        err = start_over(r, r->offset);
     if (!err)
         err = io_dir_sync(r->io, r->path);
     if (!err)
         err = cut_last_segment(r);
+    if (err || r->end >= r->start || r->offset < r->start)
+        return err;
+    err = start_over(r, r->start);
+    return err ? err : cut_last_segment(r);
+}
+
+enum err log_reload_truncated(struct reload *r)
+{
+    struct replay replay = {.io = r->io, .path = r->path, .producers = &r->producers};
+    enum err err = cut_segments(r);
+
     if (!err)
         err = snapshots_remove_above(r->io, r->path, r->end);
     if (!err && epochs_truncate_end(&r->epochs, r->end))

@@ -34,7 +34,7 @@ static enum err truncate_apply(struct journal_op *j, struct io *io)
     return log_reload_truncated(&CONTAINER_OF(op, struct truncate_op, op)->reload);
 }
 
-/* Closed segments above the cut have nothing to save any more. */
+/* Closed segments above the cut have nothing to save any more; none has, when nothing is left. */
 static void drop_unsaved(struct log *log, int64_t end)
 {
     while (log->unsaved_count > 0 && log->unsaved[log->unsaved_count - 1].next_base > end)
@@ -54,7 +54,7 @@ static void install(struct log *log, struct reload *r)
     log->epochs = r->epochs;
     producers_fini(&log->producers);
     log->producers = r->producers;
-    drop_unsaved(log, r->end);
+    drop_unsaved(log, r->segments[0].segment->base_offset < r->end ? r->end : -1);
     if (r->end < b->high_watermark)
         trace_warn("log.truncated_below_hw", "topic=%s partition=%d end=%lld hw=%lld", log->topic,
                    log->partition, (long long)r->end, (long long)b->high_watermark);
@@ -98,6 +98,7 @@ static void submit_truncation(struct log *log)
     r->io = log->io;
     r->path = log->path;
     r->offset = log->requests->offset;
+    r->start = log->record.bounds.log_start;
     r->segments = xmemdup(log->segments, log->segment_count * sizeof(*log->segments));
     r->segment_count = log->segment_count;
     for (size_t i = 0; i < r->segment_count; i++)
