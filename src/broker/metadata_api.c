@@ -103,6 +103,12 @@ static const struct metadata_topic *find_visible(const struct metadata_image *im
     return topic && !topic->is_deleting ? topic : NULL;
 }
 
+/* Null: asked by id. Java's admin client sends an empty name beside it, and librdkafka none. */
+static struct str asked_name(const struct metadata_request_topic *t)
+{
+    return uuid_is_zero(t->topic_id) ? t->name : str_null();
+}
+
 static enum err missing_error(struct str name)
 {
     const char *reason;
@@ -118,7 +124,7 @@ static int by_asked(const void *a, const void *b)
 {
     const struct metadata_request_topic *x = *(struct metadata_request_topic *const *)a;
     const struct metadata_request_topic *y = *(struct metadata_request_topic *const *)b;
-    int order = str_cmp(x->name, y->name);
+    int order = str_cmp(asked_name(x), asked_name(y));
 
     if (!order)
         order = memcmp(x->topic_id.b, y->topic_id.b, sizeof(x->topic_id.b));
@@ -138,7 +144,7 @@ static bool *find_repeated(struct request *r)
         v[i] = &in->topics.v[i];
     qsort(v, n, sizeof(struct metadata_request_topic *), by_asked);
     for (size_t i = 1; i < n; i++)
-        repeated[v[i] - in->topics.v] = str_eq(v[i]->name, v[i - 1]->name) &&
+        repeated[v[i] - in->topics.v] = str_eq(asked_name(v[i]), asked_name(v[i - 1])) &&
                                         uuid_eq(v[i]->topic_id, v[i - 1]->topic_id);
     return repeated;
 }
@@ -152,8 +158,8 @@ static void fill_named_topics(struct request *r, struct metadata_response *out)
     out->topics.v = request_array(r, &metadata_response_topic_schema, in->topics.n);
     for (int32_t i = 0; i < in->topics.n; i++) {
         const struct metadata_request_topic *from = &in->topics.v[i];
-        const struct metadata_topic *topic =
-            find_visible(r->shard->image, from->name, from->topic_id);
+        struct str name = asked_name(from);
+        const struct metadata_topic *topic = find_visible(r->shard->image, name, from->topic_id);
         struct metadata_response_topic *to;
 
         if (repeated[i])
@@ -163,8 +169,8 @@ static void fill_named_topics(struct request *r, struct metadata_response *out)
             fill_topic(r, to, topic);
             continue;
         }
-        to->error_code = err_wire(missing_error(from->name));
-        to->name = from->name;
+        to->error_code = err_wire(missing_error(name));
+        to->name = name;
         to->topic_id = from->topic_id;
         /* Only version 12 and later have a null for it. */
         if (str_is_null(to->name) && r->header.api_version < 12)
@@ -242,10 +248,10 @@ static bool wants_creation(const struct request *r)
     if (!allowed || !config_bool(r->shard->config, CONFIG_AUTO_CREATE_TOPICS_ENABLE))
         return false;
     for (int32_t i = 0; i < in->topics.n; i++) {
-        const struct metadata_request_topic *t = &in->topics.v[i];
+        struct str name = asked_name(&in->topics.v[i]);
 
-        if (!str_is_null(t->name) && !metadata_find_topic(r->shard->image, t->name) &&
-            missing_error(t->name) == ERR_UNKNOWN_TOPIC_OR_PARTITION)
+        if (!str_is_null(name) && !metadata_find_topic(r->shard->image, name) &&
+            missing_error(name) == ERR_UNKNOWN_TOPIC_OR_PARTITION)
             return true;
     }
     return false;

@@ -452,7 +452,7 @@ static void prepare_auto(struct creations *cs)
 
         for (int32_t k = 0; k < i && !again; k++)
             again = str_eq(in->topics.v[k].name, name);
-        if (again || str_is_null(name))
+        if (again || str_is_null(name) || !uuid_is_zero(in->topics.v[i].topic_id))
             continue;
         check_name(cs, &cs->items[i], name);
         if (!cs->items[i].err)

@@ -139,6 +139,8 @@ def add_metadata(cases):
                versions=range(4, 14))
     cases.each("by id", api, ask(by_id("data"), by_id(None)), versions=range(10, 14))
     cases.add("id and name", api, 12, ask({**by_id("data"), "name": "data"}))
+    cases.each("id and empty name", api, ask({**by_id("data"), "name": ""},
+                                             {**by_id(None), "name": ""}), versions=range(12, 14))
     cases.add("id and other name", api, 12, ask({**by_id("data"), "name": "idem"}))
     cases.add("no id and no name", api, 12, ask({"name": None, "topic_id": bytes(16)}))
     cases.add("names and ids", api, 12, ask(by_id("data"), by_name("idem"), by_name(MISSING)))
