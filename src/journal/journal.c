@@ -58,6 +58,7 @@ struct journal {
     _Atomic int64_t ops;
     _Atomic int64_t bytes;
     _Atomic int64_t syncs;
+    struct latency sync_time; /* the lane writes */
     /* The lane's own. */
     int64_t room; /* bytes that the volume had for us when the commit was gathered */
     struct journal_log *dirty_first; /* logs of this commit, in order of first appearance */
@@ -383,11 +384,13 @@ static bool wants_sync(const struct journal_log *log)
 
 static enum err sync_log(struct journal *j, struct journal_log *log)
 {
+    int64_t begun_ns = io_mono_ns(j->io);
     enum err err;
 
     if (journal_has_failed(j))
         return ERR_FAILED_DIR;
     err = io_file_sync(*log->_first->data.file);
+    latency_note(&j->sync_time, io_mono_ns(j->io) - begun_ns);
     atomic_fetch_add_explicit(&j->syncs, 1, memory_order_relaxed);
     if (PLANTED(TRUST_FAILED_SYNC))
         err = ERR_NONE;
@@ -522,4 +525,9 @@ void journal_stats_read(const struct journal *j, struct journal_stats *out)
     out->ops = atomic_load_explicit(&j->ops, memory_order_relaxed);
     out->bytes = atomic_load_explicit(&j->bytes, memory_order_relaxed);
     out->syncs = atomic_load_explicit(&j->syncs, memory_order_relaxed);
+}
+
+void journal_sync_figures(const struct journal *j, struct latency_figures *to)
+{
+    latency_add_to(&j->sync_time, to);
 }

@@ -2,6 +2,7 @@
 #ifndef SL_JOURNAL_JOURNAL_H
 #define SL_JOURNAL_JOURNAL_H
 
+#include "base/counter.h"
 #include "io/io.h"
 
 /*
@@ -118,6 +119,9 @@ struct journal_stats {
     int64_t syncs;
 };
 
+/* Any thread. */
 void journal_stats_read(const struct journal *j, struct journal_stats *out);
+/* Any thread: adds how long each of the syncs took. */
+void journal_sync_figures(const struct journal *j, struct latency_figures *to);
 
 #endif

@@ -38,6 +38,7 @@ struct fixture {
     enum err apply_err;
     int applied_after; /* operations of the log that were written when apply ran */
     struct journal_stats stats;
+    struct latency_figures sync_time;
 };
 
 static int setup(void **state)
@@ -91,6 +92,7 @@ static void run(struct fixture *f, void (*begin)(struct fixture *f))
     f->loop = io_loop_new(f->io, "control", start, f);
     io_run(f->io);
     journal_stats_read(f->journal, &f->stats);
+    journal_sync_figures(f->journal, &f->sync_time);
     journal_free(f->journal);
 }
 
@@ -186,6 +188,8 @@ static void appends_are_written_in_place_and_complete_in_order(void **state)
     assert_int_equal(f->stats.bytes, 80);
     /* One file asks for syncs; what had gathered shared them. */
     assert_in_range(f->stats.syncs, 1, 10);
+    assert_int_equal(f->sync_time.count, f->stats.syncs);
+    assert_true(f->sync_time.sum_ns > 0);
     end(f);
 }
 

@@ -503,6 +503,13 @@ bool log_dir_has_space(const struct log_dir *dir)
     return journal_has_space(dir->journal);
 }
 
+void log_dir_stats(const struct log_dir *dir, struct journal_stats *out,
+                   struct latency_figures *sync)
+{
+    journal_stats_read(dir->journal, out);
+    journal_sync_figures(dir->journal, sync);
+}
+
 struct journal *dir_journal(struct log_dir *dir)
 {
     return dir->journal;

@@ -69,6 +69,9 @@ struct uuid log_dir_id(const struct log_dir *dir);
 /* Any thread. */
 bool log_dir_has_failed(const struct log_dir *dir);
 bool log_dir_has_space(const struct log_dir *dir);
+/* Any thread: of its journal. */
+void log_dir_stats(const struct log_dir *dir, struct journal_stats *out,
+                   struct latency_figures *sync);
 /* Renames a partition's directory to "-stray": it belongs to no topic. Blocking: a job. */
 must_use enum err log_dir_set_aside(struct log_dir *dir, const char *topic, int32_t partition);
 /* Starts the directory's periodic work (recovery points, high watermark and log start checkpoints,
@@ -265,6 +268,8 @@ struct log_bounds {
 
 /* A consistent copy. */
 void log_view_bounds(const struct log_view *v, struct log_bounds *out);
+/* Bytes and number of the segments. On a loop. */
+void log_view_size(const struct log_view *v, int64_t *bytes, int64_t *segments);
 
 struct log_range {
     struct io_file *file; /* a reference for the caller; NULL when there is nothing */

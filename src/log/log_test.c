@@ -386,6 +386,18 @@ static void note_last_batch(struct fixture *f)
     f->answer[1] = w.header.base_offset;
 }
 
+/* The view says what the owner knows, of the segments too that have not been written to lately. */
+static int64_t check_size(struct fixture *f, int64_t segments_min)
+{
+    int64_t bytes;
+    int64_t segments;
+
+    log_view_size(log_view(f->log), &bytes, &segments);
+    assert_int_equal(bytes, log_size_bytes(f->log));
+    assert_true(segments >= segments_min);
+    return segments;
+}
+
 static void fill(struct fixture *f)
 {
     if (f->stage++ == 0) {
@@ -395,6 +407,7 @@ static void fill(struct fixture *f)
     }
     if (!all_acked(f))
         return;
+    check_size(f, 3);
     assert_int_equal(consume(f, 0, 1), 399);
     assert_int_equal(consume(f, 0, 700), 399);
     assert_int_equal(consume(f, 123, 1 << 20), 399);
@@ -656,6 +669,7 @@ static void retain_too_early(struct fixture *f)
 static void retain(struct fixture *f)
 {
     int64_t size = log_size_bytes(f->log);
+    int64_t segments = check_size(f, 3);
     int gone;
 
     f->config.retention_bytes = -1;
@@ -666,6 +680,7 @@ static void retain(struct fixture *f)
     gone = log_apply_retention(f->log, T0, 100);
     assert_int_equal(gone, 1);
     assert_true(log_start_offset(f->log) > 0);
+    assert_int_equal(check_size(f, 2), segments - 1);
     f->config.retention_bytes = -1;
     f->config.retention_ms = 1000;
     log_set_config(f->log, &f->config);

@@ -160,6 +160,17 @@ struct segment_extent view_extent(const struct view_record *r, size_t i)
     };
 }
 
+void log_view_size(const struct log_view *v, int64_t *bytes, int64_t *segments)
+{
+    struct view_record r;
+
+    view_load(v, &r);
+    *bytes = 0;
+    *segments = (int64_t)r.list->n;
+    for (size_t i = 0; i < r.list->n; i++)
+        *bytes += view_extent(&r, i).size;
+}
+
 size_t view_segment_of(const struct view_record *r, int64_t offset)
 {
     size_t low = 0;

@@ -81,6 +81,10 @@ void wire_out_put(struct wire_out *out, const void *p, size_t n);
 void wire_encode(const struct schema *schema, int16_t version, const void *msg,
                  struct wire_out *out);
 
+/* Calls fn for every error of a response: its fields error_code, at any depth, that are not 0. */
+void wire_each_error(const struct schema *schema, const void *msg,
+                     void (*fn)(void *ctx, int16_t code), void *ctx);
+
 /* Versions of a message that its schema describes, both inclusive, and the first flexible one. */
 int16_t schema_first(const struct schema *schema);
 int16_t schema_last(const struct schema *schema);
