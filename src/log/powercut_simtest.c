@@ -632,10 +632,13 @@ static void run_seed(uint64_t seed, struct result *r)
         fail_msg("seed %d: status %d: %s", (int)seed, status, r->violation);
 }
 
-/* 961: a truncation into the batch in whose middle the log begins moved the log start back. */
+/*
+ * 961: a truncation into the batch in whose middle the log begins moved the log start back.
+ * 53: there a new segment was made before the old ones had gone.
+ */
 static void seeds_that_have_failed_are_mended(void **state)
 {
-    static const uint64_t failed[] = {961};
+    static const uint64_t failed[] = {53, 961};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(failed); i++) {

@@ -283,19 +283,21 @@ static enum err remove_last_segment(struct reload *r)
     return err;
 }
 
-/* Nothing is left: an empty segment begins at `base`, above all that is still there. That goes, and
- * the producers' history with it, but not before its successor has a durable name. */
+/* Nothing is left, neither batches nor the producers' history: an empty segment begins at `base`.
+ * All others have gone when it appears, or a crash could leave a hole between them and it. */
 static enum err start_over(struct reload *r, int64_t base)
 {
-    struct segment *s = segment_new(base);
-    enum err err = segment_create_files(s, r->io, r->path);
+    enum err err = snapshots_remove_above(r->io, r->path, -1);
+    struct segment *s;
 
-    if (!err)
-        err = snapshots_remove_above(r->io, r->path, -1);
-    if (!err)
-        err = io_dir_sync(r->io, r->path);
     while (!err && r->segment_count > 0)
         err = remove_last_segment(r);
+    if (!err)
+        err = io_dir_sync(r->io, r->path);
+    if (err)
+        return err;
+    s = segment_new(base);
+    err = segment_create_files(s, r->io, r->path);
     if (err) {
         segment_unref(s);
         return err;
