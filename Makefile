@@ -39,7 +39,7 @@ BANNED := -include src/base/banned.h
 # Libraries, by the module that calls them; asked for at link time, after tools/deps has run.
 pkg = $(shell pkg-config --libs $(1))
 LIBS_record = $(call pkg,libisal zlib liblz4 libzstd) -lsnappy
-LIBS_keeper = $(call pkg,sqlite3 jansson)
+LIBS_keeper = $(call pkg,sqlite3 jansson) -lzookeeper_mt
 LIBS_cli = $(call pkg,jansson)
 LIBS_test = $(call pkg,cmocka)
 
@@ -197,7 +197,7 @@ test: all headers $(TESTS) $(SIMS) $(REPLAYS)
 	 tools/run-tests $(B)/log/all
 
 # Real clients against real processes: every tests/check/*.sh, in the order of their names.
-check: all $(KILL)
+check: all $(KILL) $(TESTS_keeper)
 	@for script in $(sort $(wildcard tests/check/*.sh)); do echo "$$script"; done | \
 	 STRANDLINE=$(abspath $(PROGRAM)) CHECK_SECONDS=1800 JOBS=1 TABLE=1 tools/run-tests $(B)/log/check
 

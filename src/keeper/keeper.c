@@ -90,3 +90,9 @@ void keeper_close(struct keeper *k, void (*done)(void *ctx), void *ctx)
 {
     k->vtable->close(k, done, ctx);
 }
+
+void keeper_free(struct keeper *k)
+{
+    assert(k->vtable->release);
+    k->vtable->release(k);
+}

@@ -140,6 +140,7 @@ struct keeper_events {
     void (*state_changed)(void *ctx, enum keeper_state state);
 };
 
+/* Of ZooKeeper: 0 before the first KEEPER_CONNECTED. */
 int64_t keeper_session_id(const struct keeper *k);
 
 /*
@@ -149,6 +150,13 @@ int64_t keeper_session_id(const struct keeper *k);
  * No call may follow, not even from the callbacks of cancelled ones.
  */
 void keeper_close(struct keeper *k, void (*done)(void *ctx), void *ctx);
+
+/*
+ * Blocking, after io_run, where the process ends without keeper_close, or before its `done`: an
+ * orderly end of an SQLite or ZooKeeper keeper. Nobody is told anything, calls that have not
+ * completed never will, watches are idle; their memory lives until here.
+ */
+void keeper_free(struct keeper *k);
 
 /* ---- implementations -------------------------------------------------------------------- */
 
@@ -182,5 +190,28 @@ must_use enum err keeper_sqlite_open(struct io *io, const char *path, struct io_
  * Calls that have not completed never will, watches are idle; their memory lives until here.
  */
 void keeper_sqlite_close(struct keeper *k);
+
+/*
+ * The tree in ZooKeeper, under the chroot of the connect string, which is made if it is not there.
+ * Nothing is waited for: calls wait until there is a connection (reads also when one is lost), and
+ * connecting is tried for ever. The states tell: CONNECTED, CONNECTING when the connection is lost,
+ * CONNECTED again with the same session and its watches, or EXPIRED; then the owner opens another
+ * keeper. While there is no connection nobody knows whether the session still lives.
+ *
+ * Multis: of a node that was created together with others, or checked, the stat has what is known
+ * without asking: the version, the owner, and the zxid if the same multi sets a node (else 0).
+ * Servers refuse multis above their jute.maxbuffer (1 MiB by default) by closing the connection,
+ * which looks like any other loss.
+ */
+struct keeper_zookeeper_args {
+    const char *connect;        /* "host:port,host:port/chroot", as in zookeeper.connect */
+    int32_t session_timeout_ms; /* the servers may choose another one near it */
+    int32_t in_flight_max;      /* calls that are out at a time; the others wait in order */
+};
+
+/* Before io_run or on the loop. ERR_INVALID_ARG: the connect string, with a message as above. */
+must_use enum err keeper_zookeeper_open(struct io *io, const struct keeper_zookeeper_args *args,
+                                        struct io_loop *loop, const struct keeper_events *events,
+                                        void *ctx, struct keeper **out, char **message);
 
 #endif

@@ -18,6 +18,7 @@ struct keeper_vtable {
     void (*multi)(struct keeper *k, struct keeper_op *ops, int op_count, struct keeper_call *call);
     void (*unwatch)(struct keeper *k, struct keeper_watch *watch); /* one that is armed */
     void (*close)(struct keeper *k, void (*done)(void *ctx), void *ctx);
+    void (*release)(struct keeper *k); /* keeper_free; NULL: not needed */
 };
 
 struct keeper {

@@ -328,6 +328,7 @@ static const struct keeper_vtable sqlite_vtable = {
     .multi = sqlite_multi,
     .unwatch = session_unwatch,
     .close = sqlite_close,
+    .release = keeper_sqlite_close,
 };
 
 /* ---- Opening. */

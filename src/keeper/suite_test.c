@@ -4,6 +4,9 @@
  * submits calls, and the next one begins when all of them have completed. Every result and every
  * event leaves a line in the fixture's log, so that order is checked by comparing text. The last
  * phase is followed by keeper_close, in every test.
+ *
+ * With an argument, "host:port" of a ZooKeeper, its implementation is asked alone: each test has a
+ * chroot of its own there.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,6 +24,8 @@
 #define WATCHES_MAX 8
 #define LOG_BYTES 16384
 
+static const char *zookeeper_servers; /* of the command line */
+
 struct fixture;
 typedef void (*phase_fn)(struct fixture *f);
 
@@ -28,6 +33,7 @@ struct implementation {
     const char *name;
     /* Opens a session on f->loop, before io_run or on the loop. */
     struct keeper *(*open)(struct fixture *f, void *ctx);
+    void (*expire)(struct fixture *f, struct keeper *k);
     void (*forget)(struct fixture *f); /* after io_run */
     void (*end)(struct fixture *f);    /* of the test */
 };
@@ -61,6 +67,8 @@ struct fixture {
     struct teller tellers[2];
     struct keeper_memory *memory;
     char dir[64];
+    char place[128]; /* ZooKeeper's, with the chroot */
+    bool is_closed;
     const phase_fn *phases;
     struct io_msg next;
     int pending;
@@ -264,6 +272,7 @@ static void closed(void *ctx)
 
     assert_false(f->is_submitting);
     note(f, "closed\n");
+    f->is_closed = true;
     io_stop(f->io);
 }
 
@@ -312,6 +321,7 @@ static void run(struct fixture *f, const phase_fn *phases)
     f->phases = phases;
     f->next.fn = next_phase;
     f->pending = 0;
+    f->is_closed = false;
     f->io = io_new(&(struct io_options){.trace_level = TRACE_WARN});
     f->loop = io_loop_new(f->io, "control", started, f);
     f->tellers[0] = (struct teller){.name = "session", .f = f};
@@ -846,7 +856,7 @@ static void open_other(struct fixture *f)
 static void end_other(struct fixture *f)
 {
     assert_log(f, "session is connected\nother is connected\nephemeral /e NONE\nexists /e NONE\n");
-    keeper_memory_expire(f->other);
+    f->impl->expire(f, f->other);
     get(f, "/e", NULL);
     ephemeral_on(f, f->other, "/late");
 }
@@ -965,8 +975,17 @@ static void memory_end(struct fixture *f)
     keeper_memory_free(f->memory);
 }
 
-static const struct implementation memory = {
-    .name = "memory", .open = memory_open, .forget = memory_forget, .end = memory_end};
+static void memory_expire(struct fixture *f, struct keeper *k)
+{
+    (void)f;
+    keeper_memory_expire(k);
+}
+
+static const struct implementation memory = {.name = "memory",
+                                             .open = memory_open,
+                                             .expire = memory_expire,
+                                             .forget = memory_forget,
+                                             .end = memory_end};
 
 static struct keeper *sqlite_open(struct fixture *f, void *ctx)
 {
@@ -1004,6 +1023,41 @@ static void sqlite_end(struct fixture *f)
 static const struct implementation sqlite = {
     .name = "sqlite", .open = sqlite_open, .forget = sqlite_forget, .end = sqlite_end};
 
+/* A session that is new each time, in the same chroot for all of one test. */
+static struct keeper *zookeeper_open(struct fixture *f, void *ctx)
+{
+    struct keeper_zookeeper_args args = {
+        .connect = f->place, .session_timeout_ms = 10000, .in_flight_max = 10};
+    char *message;
+    struct keeper *k;
+    uint32_t random;
+
+    if (!f->place[0]) {
+        io_random(f->io, &random, sizeof(random));
+        snprintf(f->place, sizeof(f->place), "%s/suite-%08x/root", zookeeper_servers, random);
+    }
+    enum err err = keeper_zookeeper_open(f->io, &args, f->loop, &events, ctx, &k, &message);
+
+    if (err)
+        fail_msg("%s", message);
+    return k;
+}
+
+static void zookeeper_forget(struct fixture *f)
+{
+    if (!f->is_closed)
+        keeper_free(f->keeper);
+    f->keeper = f->other = NULL;
+}
+
+static void zookeeper_end(struct fixture *f)
+{
+    (void)f; /* the server goes, with all that is in it */
+}
+
+static const struct implementation zookeeper = {
+    .name = "zookeeper", .open = zookeeper_open, .forget = zookeeper_forget, .end = zookeeper_end};
+
 static int begin(const struct implementation *impl, void **state)
 {
     struct fixture *f = xcalloc(1, sizeof(*f));
@@ -1021,6 +1075,11 @@ static int begin_memory(void **state)
 static int begin_sqlite(void **state)
 {
     return begin(&sqlite, state);
+}
+
+static int begin_zookeeper(void **state)
+{
+    return begin(&zookeeper, state);
 }
 
 static int end(void **state)
@@ -1052,8 +1111,12 @@ static int end(void **state)
         TEST(impl, nothing_is_told_after_unwatch), TEST(impl, close_cancels_what_was_not_told),    \
         TEST(impl, many_calls_at_once_keep_their_order)
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const struct CMUnitTest of_zookeeper[] = {
+        TESTS_OF_ALL(zookeeper),
+        TEST(zookeeper, everything_but_ephemeral_nodes_outlives_the_process),
+    };
     const struct CMUnitTest tests[] = {
         TESTS_OF_ALL(memory),
         TEST(memory, expiry_takes_ephemeral_nodes_and_tells_others),
@@ -1062,5 +1125,8 @@ int main(void)
         TEST(sqlite, a_stop_without_close_still_commits_what_was_submitted),
     };
 
-    return cmocka_run_group_tests_name("keeper", tests, NULL, NULL);
+    if (argc == 1)
+        return cmocka_run_group_tests_name("keeper", tests, NULL, NULL);
+    zookeeper_servers = argv[1];
+    return cmocka_run_group_tests_name("keeper on ZooKeeper", of_zookeeper, NULL, NULL);
 }
