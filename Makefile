@@ -59,7 +59,7 @@ IO_SIM := $(if $(wildcard src/io/),$(B)/libio-sim.a)
 LIBS := $(call lib,$(MODULES)) $(IO_REAL) $(IO_SIM)
 PROGRAM := $(if $(wildcard src/cli/main.c),$(B)/strandline)
 
-.PHONY: all run test check bench sim fuzz format format-check clang-tidy headers install clean help deps \
+.PHONY: all run test check suites bench sim fuzz format format-check clang-tidy headers install clean help deps \
         force
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -201,6 +201,10 @@ check: all $(KILL) $(TESTS_keeper)
 	@for script in $(sort $(wildcard tests/check/*.sh)); do echo "$$script"; done | \
 	 STRANDLINE=$(abspath $(PROGRAM)) CHECK_SECONDS=1800 JOBS=1 TABLE=1 tools/run-tests $(B)/log/check
 
+# Other projects' own tests, against us and against Apache Kafka (half an hour; ARGS=--help).
+suites: all
+	STRANDLINE=$(abspath $(PROGRAM)) tests/suites/suites.py --logs $(B)/suites $(ARGS)
+
 install: $(PROGRAM)
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/strandline
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
@@ -216,6 +220,7 @@ help:
 	@echo 'make test            units, simulation, corpora, layers, tidy; under 3 minutes'
 	@echo 'make test-<module>   the unit tests of one module: $(strip $(MODULES))'
 	@echo 'make check           real clients and Apache Kafka (tools/deps check installs them)'
+	@echo 'make suites          what other projects test, beside Apache Kafka; ARGS=--help'
 	@echo 'make sim             the simulations of tests/sim, a minute; SEED=n, SEEDS=n, HUNT=1'
 	@echo 'make sim-planted     another build: the simulation has to find every planted mistake'
 	@echo 'make fuzz[-<name>]   fuzz with clang for SECONDS=$(SECONDS) each: $(FUZZ)'

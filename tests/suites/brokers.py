@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A broker for one run of a suite: ours or Apache Kafka, with the same settings, in a new folder.
+
+$STRANDLINE names our program. Everything that a broker leaves is removed when it stops.
+"""
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KAFKA = ROOT / "tests/tools/kafka"
+READY_S = 20
+STOP_S = 30
+# What all suites want; a key that we do not know yet is one that only Kafka has a feature for.
+COMMON = {
+    "num.partitions": "4",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "offsets.topic.num.partitions": "4",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+
+
+class BrokerError(Exception):
+    """A broker that did not start; the text says why."""
+
+
+def free_port():
+    """A port that is free, and the next one too, below those that the kernel gives to clients."""
+    for port in range(20000 + os.getpid() % 5000 * 2, 32000, 2):
+        try:
+            for one in (port, port + 1):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", one))
+        except OSError:
+            continue
+        return port
+    raise BrokerError("no free port")
+
+
+class Broker:
+    """Used with `with`; stopped at its end at the latest."""
+
+    def __init__(self, kind, settings):
+        self.kind, self.settings = kind, {**COMMON, **settings}
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="strandline-suites."))
+        self.process, self.bootstrap, self.running = None, None, False
+
+    def __enter__(self):
+        try:
+            (self._start_kafka if self.kind == "kafka" else self._start_ours)()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def _start_kafka(self):
+        port = free_port()
+        self.settings["controller.quorum.voters"] = \
+            f"{self.settings.get('node.id', 1)}@127.0.0.1:{port + 1}"
+        keys = [f"{key}={value}" for key, value in self.settings.items()]
+        self.running = True
+        env = {"HEAP": "512m", **os.environ}
+        if subprocess.run([KAFKA, "start", "kafka", self.dir, str(port), *keys], env=env,
+                          check=False).returncode:
+            raise BrokerError("no Apache Kafka")
+        self.bootstrap = f"127.0.0.1:{port}"
+
+    def _start_ours(self):
+        program = os.environ.get("STRANDLINE", ROOT / "build/strandline")
+        keys = {**self.settings, "log.dirs": self.dir / "data",
+                "listeners": "PLAINTEXT://127.0.0.1:0"}
+        sets = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
+        with open(self.dir / "out", "w", encoding="utf-8") as out, \
+                open(self.dir / "err", "w", encoding="utf-8") as err:
+            self.process = subprocess.Popen([program, "serve", *sets], stdout=out, stderr=err)
+        self.running = True
+        self._wait_ready()
+
+    def _wait_ready(self):
+        for _ in range(READY_S * 20):
+            ready = re.search(r"ready on (\S+:\d+)", self._text("out"))
+            if ready:
+                self.bootstrap = ready.group(1)
+                return
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise BrokerError(f"our broker did not start: {self._text('err')[-800:]}")
+
+    def _text(self, name):
+        return (self.dir / name).read_text(encoding="utf-8")
+
+    def stop(self):
+        """Stop it cleanly and return what was wrong with its end, or None."""
+        if not self.running:
+            return None
+        self.running = False
+        if self.kind == "kafka":
+            subprocess.run([KAFKA, "stop", self.dir], check=False)
+            return None
+        self.process.terminate()
+        try:
+            status = self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return f"not stopped within {STOP_S} s"
+        return f"ended with {status}: {self._text('err')[-800:]}" if status else None

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what decides: whether a verdict fails the run, is forgiven, or is named."""
+import pathlib
+import tempfile
+import types
+import unittest
+
+import results
+import suite
+
+
+class Verdicts(unittest.TestCase):
+    def row(self, ours, kafka, reasons=None):
+        with tempfile.TemporaryDirectory() as folder:
+            one = suite.Suite(pathlib.Path(folder))
+        one.reasons = reasons or {}
+        return results.Row(one, suite.read_verdicts(ours), suite.read_verdicts(kafka), (1, None))
+
+    def bad(self, *args):
+        return [name for name, _, _ in self.row(*args).bad]
+
+    def test_what_kafka_passes_has_to_pass(self):
+        self.assertEqual(self.bad(["PASS a"], ["PASS a"]), [])
+        self.assertEqual(self.bad(["FAIL a # lost"], ["PASS a"]), ["a"])
+        self.assertEqual(self.bad(["SKIP a"], ["PASS a"]), ["a"])
+        self.assertEqual(self.bad(["PASS b"], ["PASS a", "PASS b"]), ["a"])
+
+    def test_what_kafka_does_not_know_has_to_pass(self):
+        self.assertEqual(self.bad(["FAIL a", "SKIP b"], []), ["a", "b"])
+
+    def test_what_kafka_fails_is_named(self):
+        row = self.row(["FAIL a"], ["FAIL a"])
+        self.assertEqual(row.bad, [])
+        self.assertIn("fails with Apache Kafka too: a", row.story())
+
+    def test_a_reason_forgives(self):
+        row = self.row(["FAIL a/1", "PASS b"], ["PASS a/1", "PASS b"], {"why": ["a/*", "c"]})
+        self.assertEqual(row.bad, [])
+        self.assertIn("excepted, why: 1", row.story())
+        self.assertIn("excepted, but there is no such test: c", row.story())
+
+    def test_a_reason_that_nothing_needs_is_named(self):
+        row = self.row(["PASS a"], ["PASS a"], {"why": ["a"]})
+        self.assertIn("excepted, but it passes: a", row.story())
+
+    def test_the_end_of_the_broker_counts(self):
+        self.assertEqual(self.bad(["PASS a", "FAIL the broker ends well # 1"], ["PASS a"]),
+                         ["the broker ends well"])
+
+
+class Files(unittest.TestCase):
+    def test_reasons_have_names_below_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "excepted.txt"
+            path.write_text("# text\n\nleft out, why:\n    a b\n    c*\nwhat:\n    d\n",
+                            encoding="utf-8")
+            self.assertEqual(suite.read_excepted(path),
+                             {"left out, why": ["a b", "c*"], "what": ["d"]})
+
+    def test_left_out_is_said_by_broker(self):
+        one = types.SimpleNamespace(reasons={"left out, x": ["a"], "not run, y": ["b"], "z": ["c"]})
+        self.assertEqual(suite.Suite.left_out(one, "ours"), ["a", "b"])
+        self.assertEqual(suite.Suite.left_out(one, "kafka"), ["a"])
+
+
+if __name__ == "__main__":
+    unittest.main()
