@@ -269,6 +269,11 @@ void broker_stop(struct broker *b)
     control_stop(b->control, ERR_NONE, "asked to stop");
 }
 
+struct io_loop *broker_control_loop(struct broker *b)
+{
+    return b->control->loop;
+}
+
 static void free_listener(struct listener *l)
 {
     for (int i = 0; i < l->io_count; i++)

@@ -48,6 +48,8 @@ struct broker_args {
 must_use enum err broker_open(const struct broker_args *args, struct broker **out, char **message);
 /* Stops serving, closes every log cleanly, then io_stop. Control loop; harmless twice. */
 void broker_stop(struct broker *b);
+/* The loop that administers: the first of its io. Messages to it may be posted before io_run. */
+struct io_loop *broker_control_loop(struct broker *b);
 /* After io_run. */
 void broker_close(struct broker *b);
 

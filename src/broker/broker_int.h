@@ -10,6 +10,7 @@
 #include "base/list.h"
 #include "base/uuid.h"
 #include "broker/broker.h"
+#include "broker/figures.h"
 #include "broker/import_int.h"
 #include "io/io.h"
 #include "keeper/keeper.h"
@@ -74,6 +75,44 @@ struct broker {
     _Atomic int32_t conn_count;
 };
 
+/* ---- counting --------------------------------------------------------------------------- */
+
+struct api_counts {
+    struct latency total;
+    struct latency local;
+    struct counter errors[FIGURES_ERRORS];
+};
+
+struct listener_counts {
+    struct counter opened;
+    struct counter closed;
+};
+
+struct traffic_counts {
+    struct counter messages_in;
+    struct counter bytes_in;
+    struct counter bytes_out;
+};
+
+/* What a shard has done: it alone writes, the control loop reads (figures.c). */
+struct shard_counts {
+    struct api_counts apis[API_COUNT];
+    struct listener_counts listeners[LISTENERS_MAX];
+    struct traffic_counts traffic;
+    struct counter produce_parts;
+    struct counter produce_parts_failed;
+    struct counter fetch_parts;
+    struct counter fetch_parts_failed;
+};
+
+/* A request's answer is ready: its time here, and the errors in it (but for produces and fetches,
+ * which tell of theirs with the next). */
+void count_reply(struct request *r);
+/* An answer to this request says `err`. */
+void count_error(struct request *r, enum err err);
+/* The answer has left; the request is about to go. */
+void count_sent(const struct request *r);
+
 /* ---- shard ------------------------------------------------------------------------------ */
 
 /* A deadline on a shard: cancelled at once, without a completion. */
@@ -108,6 +147,7 @@ struct shard_accept {
 struct shard {
     struct broker *broker;
     int index;
+    struct shard_counts *counts;
     struct io_loop *loop;
     struct metadata_image *image; /* a reference */
     const struct config *config;  /* of the control loop, alive until every shard has a newer */
@@ -271,6 +311,8 @@ struct request {
     enum request_state state;
     bool close_after; /* the connection ends behind this request */
     int64_t arrived_ns;
+    int64_t started_ns;
+    int64_t waited_ns; /* of a fetch: for records to come */
     struct io_msg msg; /* to the control loop and back */
     void (*on_control)(struct control *c, struct request *r);
     void (*on_home)(struct request *r);
@@ -329,6 +371,7 @@ void api_versions_unsupported(struct request *r);
 struct partition {
     _Atomic int32_t refs;
     struct broker *broker;
+    struct traffic_counts *traffic; /* by shard: each counts what it has done */
     struct shard *owner;
     char *topic;
     int32_t index;
@@ -337,11 +380,14 @@ struct partition {
     struct log_view *view;
     _Atomic int32_t leader_epoch;
     struct list of_control;      /* control->partitions; control loop */
+    bool is_leaving;             /* control loop: its view may be gone */
     struct io_msg retention_msg; /* in flight while retention_runs */
     _Atomic bool retention_runs;
     _Atomic bool is_compacted; /* by its topic's cleanup.policy */
     struct io_msg clean_msg;   /* the cleaner's question, one at a time, and its answer */
     struct log_dirt clean_dirt;
+    struct counter group_count; /* of its coordinator; the owner counts */
+    struct counter offset_count;
     /* owner only */
     struct log *log;
     struct list produce_waiters;     /* struct produce_part by link, ascending last offset */
@@ -362,6 +408,8 @@ void partition_open(struct partition *p, struct log_loaded *loaded);
 /* Answers all waiters, then closes or deletes the log; p->closed is called. On the owner. */
 void partition_shut(struct partition *p, bool delete_files);
 void partition_set_config(struct partition *p, const struct topic_config *config);
+/* What was appended, for the figures. On the owner. */
+void partition_count_append(struct partition *p, const struct log_append *a);
 /* Epoch of the request against ours: ERR_FENCED_LEADER_EPOCH, ERR_UNKNOWN_LEADER_EPOCH. */
 must_use enum err partition_check_epoch(const struct partition *p, int32_t epoch);
 

@@ -37,11 +37,19 @@ struct clean_run {
 static void ask_all(struct cleaner_turn *t);
 static void arm(struct cleaner_turn *t);
 
+static void count_run(struct control *c, enum err err)
+{
+    c->cleaned.runs++;
+    c->cleaned.failed += err && err != ERR_CANCELLED;
+    c->cleaned.last_ms = io_loop_wall_ms(c->loop);
+}
+
 static void run_ended(struct io_msg *msg)
 {
     struct clean_run *r = CONTAINER_OF(msg, struct clean_run, msg);
     struct cleaner_turn *t = r->turn;
 
+    count_run(t->control, r->err);
     if (t->control->stopping)
         ; /* No more turns. */
     else if (r->err)

@@ -31,6 +31,11 @@
 
 /* ---- end -------------------------------------------------------------------------------- */
 
+static struct listener_counts *counts_of(const struct conn *c)
+{
+    return &c->shard->counts->listeners[c->listener - c->shard->broker->listeners];
+}
+
 void conn_try_free(struct conn *c)
 {
     struct shard *s = c->shard;
@@ -46,6 +51,7 @@ void conn_try_free(struct conn *c)
     io_buf_unref(c->frame);
     io_buf_unref(c->ready_chunk);
     atomic_fetch_sub_explicit(&s->broker->conn_count, 1, memory_order_relaxed);
+    counter_add(&counts_of(c)->closed, 1);
     free(c);
     shard_conn_gone(s);
 }
@@ -372,6 +378,7 @@ void conn_accepted(struct shard *s, struct listener *l, struct io_conn *io)
     list_init(&c->sending);
     list_push_back(&s->conns, &c->link);
     atomic_fetch_add_explicit(&b->conn_count, 1, memory_order_relaxed);
+    counter_add(&counts_of(c)->opened, 1);
     if (s->idle_delay.node.pos == 0)
         conn_close_idle(s);
     trace_debug("connection.accepted", "peer=%s local=%s", io_conn_peer(io), io_conn_local(io));

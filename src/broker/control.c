@@ -293,6 +293,7 @@ void control_remove_partition(struct control *c, struct partition *p, bool delet
 {
     struct removal *m = xcalloc(1, sizeof(*m));
 
+    p->is_leaving = true;
     m->control = c;
     m->partition = p;
     m->delete_files = delete_files;

@@ -37,6 +37,7 @@ struct control {
     struct io_signal signal;
     struct io_timer retention_timer;
     struct cleaner_turn *cleaner_turns; /* by log directory; NULL without a cleaner */
+    struct figures_cleaner cleaned;
     bool is_serving;
     bool stopping;
     enum err stop_err;

@@ -102,6 +102,8 @@ static enum err append(struct coordinator *c, struct batch_builder *b, int64_t *
     a.batch = a.buf->data;
     a.n = (int32_t)a.buf->size;
     err = log_append(p->log, &a);
+    if (!err)
+        partition_count_append(p, &a);
     io_buf_unref(a.buf);
     *last_offset = a.last_offset;
     return err;
@@ -145,6 +147,12 @@ static enum err submit(struct coordinator *c, struct pending_write *p)
     return append_records(c, p->write, &p->last_offset);
 }
 
+static void count_groups(struct coordinator *c)
+{
+    counter_set(&c->partition->group_count, groups_count(c->groups));
+    counter_set(&c->partition->offset_count, groups_offset_count(c->groups));
+}
+
 static void take_effects(struct coordinator *c, struct group_effects *fx)
 {
     struct shard *s = c->partition->owner;
@@ -152,6 +160,7 @@ static void take_effects(struct coordinator *c, struct group_effects *fx)
     struct list *node;
     enum err err = ERR_NONE;
 
+    count_groups(c);
     list_init(&failed);
     answer_all(fx);
     if (fx->wake_ms == INT64_MAX)

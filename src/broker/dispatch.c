@@ -108,11 +108,13 @@ void request_reply(struct request *r)
         return;
     }
     wire_frame_end(out);
+    count_reply(r);
     replied(r);
 }
 
 void request_finish_silently(struct request *r)
 {
+    count_reply(r);
     replied(r);
 }
 
@@ -209,6 +211,7 @@ void request_start(struct request *r)
     enum err err;
 
     r->state = REQUEST_STARTED;
+    r->started_ns = shard_now_ns(r->shard);
     err = wire_request_header_decode(frame, &r->header, &body_at);
     r->api = r->header.api;
     if (err) {

@@ -37,6 +37,7 @@ struct fetch {
     struct io_msg look;  /* "look again" */
     bool look_posted;
     bool is_answered;
+    int64_t parked_ns; /* 0: it is not */
     /* the walk */
     struct list *at; /* next part */
     int64_t bytes;   /* found so far */
@@ -204,11 +205,48 @@ static bool has_news(const struct fetch_part *part)
            part->bounds.log_start != part->sent_log_start;
 }
 
+static struct partition *find_partition(const struct fetch *f, const struct fetch_part *part,
+                                        enum err *err)
+{
+    struct topic_slot *slot = part->name ? shard_find_topic(f->shard, str_of(part->name))
+                                         : shard_find_topic_id(f->shard, part->key.topic_id);
+    struct partition *p = slot_partition(slot, part->index);
+
+    *err = ERR_NONE;
+    if (!slot && !part->name)
+        *err = ERR_UNKNOWN_TOPIC_ID;
+    else if (!p)
+        *err = ERR_UNKNOWN_TOPIC_OR_PARTITION;
+    else
+        *err = partition_check_epoch(p, part->leader_epoch);
+    return *err ? NULL : p;
+}
+
+static void count_part_sent(const struct fetch *f, const struct fetch_part *part)
+{
+    struct shard *s = f->shard;
+    struct partition *p;
+    enum err gone;
+
+    counter_add(&s->counts->fetch_parts, 1);
+    if (part->err) {
+        counter_add(&s->counts->fetch_parts_failed, 1);
+        count_error(f->request, part->err);
+    }
+    if (!part->range.file)
+        return;
+    counter_add(&s->counts->traffic.bytes_out, part->range.n);
+    p = find_partition(f, part, &gone);
+    if (p)
+        counter_add(&p->traffic[s->index].bytes_out, part->range.n);
+}
+
 static void fill_part(struct fetch *f, struct fetch_response_partition *out,
                       struct fetch_part *part)
 {
     struct request *r = f->request;
 
+    count_part_sent(f, part);
     out->partition_index = part->index;
     out->error_code = err_wire(part->err);
     out->records.b = (struct bytes){.p = (const uint8_t *)"", .n = 0};
@@ -312,6 +350,8 @@ static void answer(struct fetch *f)
     shard_delay_cancel(f->shard, &f->deadline);
     f->is_answered = true;
     r->fetch = NULL;
+    if (f->parked_ns > 0)
+        r->waited_ns = shard_now_ns(f->shard) - f->parked_ns;
     rotate_served(f->session);
     fill_response(f);
     request_reply(r);
@@ -321,23 +361,6 @@ static void answer(struct fetch *f)
 }
 
 /* ---- one partition ---------------------------------------------------------------------- */
-
-static struct partition *find_partition(struct fetch *f, const struct fetch_part *part,
-                                        enum err *err)
-{
-    struct topic_slot *slot = part->name ? shard_find_topic(f->shard, str_of(part->name))
-                                         : shard_find_topic_id(f->shard, part->key.topic_id);
-    struct partition *p = slot_partition(slot, part->index);
-
-    *err = ERR_NONE;
-    if (!slot && !part->name)
-        *err = ERR_UNKNOWN_TOPIC_ID;
-    else if (!p)
-        *err = ERR_UNKNOWN_TOPIC_OR_PARTITION;
-    else
-        *err = partition_check_epoch(p, part->leader_epoch);
-    return *err ? NULL : p;
-}
 
 /* Reads from a view into the part's result, within the budget that is left. */
 static enum err read_part(struct fetch *f, struct fetch_part *part, const struct log_view *view,
@@ -424,6 +447,8 @@ static void submit_cold(struct fetch *f, struct fetch_part *part, struct partiti
 
 static void park(struct fetch *f)
 {
+    if (f->parked_ns == 0)
+        f->parked_ns = shard_now_ns(f->shard);
     if (!list_is_empty(&f->waiters))
         return;
     LIST_EACH (node, &f->session->parts) {

@@ -180,6 +180,8 @@ static bool free_sent(struct conn *c)
         struct request *r = LIST_ENTRY(node, struct request, link);
 
         close_after = close_after || r->close_after;
+        if (!c->closing)
+            count_sent(r);
         request_free(r);
     }
     return close_after;

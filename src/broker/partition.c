@@ -21,6 +21,7 @@ struct partition *partition_new(struct broker *b, const char *topic, struct uuid
     atomic_init(&p->refs, 1);
     p->broker = b;
     p->owner = &b->shards[shard_for_partition(b, topic_id, index)];
+    p->traffic = xcalloc((size_t)b->shard_count, sizeof(*p->traffic));
     p->topic = xstrdup(topic);
     p->topic_id = topic_id;
     p->index = index;
@@ -43,6 +44,7 @@ void partition_unref(struct partition *p)
         return;
     assert(list_is_empty(&p->produce_waiters) && list_is_empty(&p->fetch_waiters));
     free(p->topic);
+    free(p->traffic);
     free(p);
 }
 
@@ -53,6 +55,18 @@ enum err partition_check_epoch(const struct partition *p, int32_t epoch)
     if (epoch < 0 || epoch == ours)
         return ERR_NONE;
     return epoch < ours ? ERR_FENCED_LEADER_EPOCH : ERR_UNKNOWN_LEADER_EPOCH;
+}
+
+void partition_count_append(struct partition *p, const struct log_append *a)
+{
+    struct traffic_counts *of_topic = &p->traffic[p->owner->index];
+    struct traffic_counts *of_all = &p->owner->counts->traffic;
+    int64_t messages = a->last_offset - a->base_offset + 1;
+
+    counter_add(&of_topic->messages_in, messages);
+    counter_add(&of_topic->bytes_in, a->n);
+    counter_add(&of_all->messages_in, messages);
+    counter_add(&of_all->bytes_in, a->n);
 }
 
 /* Waiters stand in the order of their offsets, because the log assigns them in order. */
@@ -174,6 +188,8 @@ void partition_append(struct partition *p, struct produce_part *part)
     part->append.leader_epoch = atomic_load_explicit(&p->leader_epoch, memory_order_relaxed);
     err = log_append(p->log, &part->append);
     part->log_start_offset = log_start_offset(p->log);
+    if (!err && !part->append.is_duplicate)
+        partition_count_append(p, &part->append);
     if (err || part->acks == 0) {
         produce_part_done(part, err);
         return;

@@ -94,23 +94,34 @@ static void fill_response(struct produce *p)
     }
 }
 
-static bool any_error(const struct produce *p)
+static bool count_errors(const struct produce *p)
 {
-    for (int i = 0; i < p->part_count; i++)
-        if (p->parts[i].err)
-            return true;
-    return false;
+    struct shard_counts *counts = p->shard->counts;
+    int n = 0;
+
+    for (int i = 0; i < p->part_count; i++) {
+        enum err err = p->parts[i].is_home ? p->parts[i].err : ERR_REQUEST_TIMED_OUT;
+
+        if (!err)
+            continue;
+        count_error(p->request, err);
+        n++;
+    }
+    counter_add(&counts->produce_parts, p->part_count);
+    counter_add(&counts->produce_parts_failed, n);
+    return n > 0;
 }
 
 static void answer(struct produce *p)
 {
     struct request *r = p->request;
+    bool any_error = count_errors(p);
 
     shard_delay_cancel(p->shard, &p->timeout);
     if (p->acks != 0) {
         fill_response(p);
         request_reply(r);
-    } else if (any_error(p)) {
+    } else if (any_error) {
         /* The only way to tell a client that wants no answers. */
         request_abort(r, "a produce without acknowledgement failed");
     } else {

@@ -425,6 +425,7 @@ void shard_broadcast(struct control *c, enum shard_update_kind kind, struct part
 void shard_init(struct shard *s, struct broker *b, int index)
 {
     *s = (struct shard){.broker = b, .index = index};
+    s->counts = xcalloc(1, sizeof(*s->counts));
     list_init(&s->conns);
     list_init(&s->dirty);
     list_init(&s->starved);
@@ -451,4 +452,5 @@ void shard_fini(struct shard *s)
     fetch_cache_free(s->fetch_cache);
     heap_fini(&s->delays);
     free(s->accepts);
+    free(s->counts);
 }
