@@ -89,6 +89,20 @@ void io_random(struct io *io, void *p, size_t n);
 /* Process CPU time in nanoseconds; 0 in the simulated world. Any thread. */
 int64_t io_cpu_ns(struct io *io);
 
+struct io_usage {
+    int64_t resident_bytes;
+    int64_t virtual_bytes;
+    int64_t cpu_ns;
+    int64_t start_ms; /* wall clock */
+    int64_t threads;
+    int64_t open_files;
+    int64_t open_files_max;
+};
+
+/* What the process takes of the machine; what is not known is 0, as is all in the simulated world.
+ * Any thread: the kernel answers from memory. */
+void io_usage_read(struct io *io, struct io_usage *out);
+
 /* ---- messages --------------------------------------------------------------------------- */
 
 /* A message is embedded in what it carries; it is on one queue at a time. */

@@ -758,6 +758,32 @@ static void a_posix_lock_of_another_process_and_ours_exclude_each_other(void **s
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
+/* ---- usage ------------------------------------------------------------------------------- */
+
+static void usage_says_what_the_process_takes(void **state)
+{
+    struct io *io = io_new(NULL);
+    struct io_usage before;
+    struct io_usage after;
+    int fd;
+
+    (void)state;
+    io_usage_read(io, &before);
+    fd = dup(STDERR_FILENO);
+    io_usage_read(io, &after);
+    assert_int_equal(after.open_files, before.open_files + 1);
+    assert_true(after.open_files_max >= after.open_files);
+    assert_true(before.resident_bytes >= 4096);
+    assert_true(before.resident_bytes < before.virtual_bytes);
+    assert_true(after.cpu_ns >= before.cpu_ns);
+    assert_true(before.cpu_ns > 0);
+    assert_int_equal(before.threads, 1);
+    assert_in_range(before.start_ms, io_wall_ms(io) - 60000, io_wall_ms(io));
+    assert_in_range(after.start_ms, before.start_ms - 100, before.start_ms + 100);
+    close(fd);
+    io_free(io);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -776,6 +802,7 @@ int main(void)
         TEST(fresh_bytes_are_read_on_the_loop),
         TEST(any_deadline_is_allowed),
         TEST(a_posix_lock_of_another_process_and_ours_exclude_each_other),
+        cmocka_unit_test(usage_says_what_the_process_takes),
     };
 
     return cmocka_run_group_tests_name("io/real", tests, NULL, NULL);

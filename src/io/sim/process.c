@@ -283,6 +283,12 @@ int64_t io_cpu_ns(struct io *io)
     return 0;
 }
 
+void io_usage_read(struct io *io, struct io_usage *out)
+{
+    (void)io;
+    *out = (struct io_usage){0};
+}
+
 enum err io_stdin_read(struct io *io, void *p, size_t n, int wait_ms, size_t *got)
 {
     (void)io;
