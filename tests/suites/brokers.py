@@ -5,7 +5,6 @@ $STRANDLINE names our program. Everything that a broker leaves is removed when i
 """
 import os
 import pathlib
-import re
 import shutil
 import socket
 import subprocess
@@ -28,6 +27,11 @@ COMMON = {
     "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
+}
+# And what only Kafka has: everybody may do everything, until an ACL is stored.
+KAFKA_ONLY = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
 }
 
 
@@ -58,7 +62,10 @@ class Broker:
 
     def __enter__(self):
         try:
-            (self._start_kafka if self.kind == "kafka" else self._start_ours)()
+            port = free_port()
+            self.bootstrap = f"127.0.0.1:{port}"
+            self.settings["advertised.listeners"] = f"PLAINTEXT://{self.bootstrap}"
+            (self._start_kafka if self.kind == "kafka" else self._start_ours)(port)
         except BaseException:
             self.__exit__()
             raise
@@ -68,22 +75,20 @@ class Broker:
         self.stop()
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    def _start_kafka(self):
-        port = free_port()
-        self.settings["controller.quorum.voters"] = \
-            f"{self.settings.get('node.id', 1)}@127.0.0.1:{port + 1}"
-        keys = [f"{key}={value}" for key, value in self.settings.items()]
+    def _start_kafka(self, port):
+        voter = f"{self.settings.get('node.id', 1)}@127.0.0.1:{port + 1}"
+        self.settings["controller.quorum.voters"] = voter
+        keys = [f"{key}={value}" for key, value in {**self.settings, **KAFKA_ONLY}.items()]
         self.running = True
         env = {"HEAP": "512m", **os.environ}
         if subprocess.run([KAFKA, "start", "kafka", self.dir, str(port), *keys], env=env,
                           check=False).returncode:
             raise BrokerError("no Apache Kafka")
-        self.bootstrap = f"127.0.0.1:{port}"
 
-    def _start_ours(self):
+    def _start_ours(self, port):
         program = os.environ.get("STRANDLINE", ROOT / "build/strandline")
         keys = {**self.settings, "log.dirs": self.dir / "data",
-                "listeners": "PLAINTEXT://127.0.0.1:0"}
+                "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
         sets = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
         with open(self.dir / "out", "w", encoding="utf-8") as out, \
                 open(self.dir / "err", "w", encoding="utf-8") as err:
@@ -93,9 +98,7 @@ class Broker:
 
     def _wait_ready(self):
         for _ in range(READY_S * 20):
-            ready = re.search(r"ready on (\S+:\d+)", self._text("out"))
-            if ready:
-                self.bootstrap = ready.group(1)
+            if " ready " in self._text("out"):
                 return
             if self.process.poll() is not None:
                 break

@@ -2,6 +2,8 @@
 """What came of a suite, ours beside Apache Kafka's, and the table of all."""
 import collections
 
+import suite
+
 HEAD = ("suite", "version", "run", "passed", "failed", "skipped", "excepted", "s",
         "Kafka's run", "passed", "failed", "skipped", "s")
 
@@ -12,8 +14,8 @@ class Row:
     `chosen` says of a name whether it was to be run; without it all were.
     """
 
-    def __init__(self, suite, ours, kafka, seconds, chosen=None):
-        self.suite, self.ours, self.seconds = suite, ours, seconds
+    def __init__(self, one, ours, kafka, seconds, chosen=None):
+        self.suite, self.ours, self.seconds = one, ours, seconds
         self.known = {**kafka, **ours}
         self.kafka = {name: kafka[name] for name in kafka
                       if chosen is None or name in ours or chosen(name)}
@@ -38,7 +40,8 @@ class Row:
                 and not self.suite.reason(name)]
 
     def _passes_now(self):
-        return [name for name in self.passed if self.suite.reason(name)]
+        return [name for name in self.passed
+                if not (self.suite.reason(name) or suite.UNSTEADY).startswith(suite.UNSTEADY)]
 
     def _skipped(self):
         """{why: [name...]} of what skips itself and need not be excepted."""

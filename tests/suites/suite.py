@@ -3,16 +3,17 @@
 
 Names of tests are taken as the suite prints them; a pattern may have `*`.
 """
-import fnmatch
 import os
 import pathlib
+import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FETCH = ROOT / "tests/tools/fetch-peers"
 VERDICTS = ("PASS", "FAIL", "SKIP")
-# How the reasons begin of tests that are run with neither broker, or only with Apache Kafka.
-NEITHER, NOT_OURS = "left out, ", "not run, "
+# How the reasons begin of tests that are run with neither broker, or only with Apache Kafka, and
+# of those that sometimes fail for a reason of their own.
+NEITHER, NOT_OURS, UNSTEADY = "left out, ", "not run, ", "unsteady, "
 
 
 class SuiteError(Exception):
@@ -25,6 +26,11 @@ def lines_of(path):
         return []
     lines = path.read_text(encoding="utf-8").splitlines()
     return [line.rstrip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def matches(name, pattern):
+    """Whether a name is what the pattern says; `*` stands for anything, all else for itself."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
 
 
 def read_excepted(path):
@@ -74,7 +80,7 @@ class Suite:
         return bool(self.chosen)
 
     def is_chosen(self, name):
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.chosen)
+        return any(matches(name, pattern) for pattern in self.chosen)
 
     def left_out(self, kind):
         """Patterns of the tests that are not run with a broker of that kind."""
@@ -97,12 +103,13 @@ class Suite:
     def stale(self, names):
         """Patterns of exceptions that none of the names matches."""
         return [pattern for reason, patterns in self.reasons.items() for pattern in patterns
-                if not reason.startswith(NEITHER) and not fnmatch.filter(names, pattern)]
+                if not reason.startswith(NEITHER) and not any(matches(name, pattern)
+                                                                for name in names)]
 
     def reason(self, name):
         """Why a test need not pass, or None."""
         for reason, patterns in self.reasons.items():
-            if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
+            if any(matches(name, pattern) for pattern in patterns):
                 return reason
         return None
 

@@ -44,9 +44,22 @@ class Verdicts(unittest.TestCase):
         row = self.row(["PASS a"], ["PASS a"], {"why": ["a"]})
         self.assertIn("excepted, but it passes: a", row.story())
 
+    def test_an_unsteady_test_may_do_both(self):
+        for verdict in ("PASS", "FAIL"):
+            row = self.row([f"{verdict} a"], ["PASS a"], {"unsteady, why": ["a"]})
+            self.assertEqual(row.bad, [])
+            self.assertNotIn("but", row.story())
+
     def test_the_end_of_the_broker_counts(self):
         self.assertEqual(self.bad(["PASS a", "FAIL the broker ends well # 1"], ["PASS a"]),
                          ["the broker ends well"])
+
+
+class Patterns(unittest.TestCase):
+    def test_a_star_is_all_that_is_special(self):
+        self.assertTrue(suite.matches("a[1].b", "a[1]*"))
+        self.assertFalse(suite.matches("a1.b", "a[1]*"))
+        self.assertFalse(suite.matches("aXb", "a.b"))
 
 
 class Files(unittest.TestCase):
