@@ -299,8 +299,11 @@ static enum err assign_offsets(struct log *log, struct log_append *a, struct bat
 {
     int64_t end = log->record.bounds.end;
 
-    if (a->origin == LOG_ORIGIN_REPLICATION)
+    if (a->origin == LOG_ORIGIN_REPLICATION) {
+        if (h->leader_epoch < epochs_at(&log->epochs, end - 1))
+            return ERR_FENCED_LEADER_EPOCH;
         return h->base_offset >= end ? ERR_NONE : ERR_OFFSET_OUT_OF_RANGE;
+    }
     if (end > INT64_MAX - 1 - h->last_offset_delta)
         return ERR_KAFKA_STORAGE_ERROR; /* Only damage takes a log to the end of all offsets. */
     h->base_offset = end;
@@ -406,6 +409,16 @@ static void set_result(struct log_append *a, int64_t base, int64_t last, bool is
     a->is_duplicate = is_duplicate;
 }
 
+/* A follower may have led epochs in which nothing was written: its leader's records may be older
+ * than these, and the history says under which epoch each record was written. */
+static void note_epoch(struct log *log, enum log_origin origin, const struct batch_header *h)
+{
+    if (origin == LOG_ORIGIN_REPLICATION)
+        log->epochs_dirty |= epochs_truncate_end(&log->epochs, h->base_offset);
+    if (h->leader_epoch > epochs_latest(&log->epochs))
+        log->epochs_dirty |= epochs_assign(&log->epochs, h->leader_epoch, h->base_offset);
+}
+
 enum err log_append(struct log *log, struct log_append *a)
 {
     struct bytes batch = {.p = a->batch, .n = a->n};
@@ -431,8 +444,7 @@ enum err log_append(struct log *log, struct log_append *a)
     }
     if (wants_roll(log, a, batch_last_offset(&h)))
         log_roll(log, h.base_offset, a->now_ms);
-    if (h.leader_epoch > epochs_latest(&log->epochs))
-        log->epochs_dirty |= epochs_assign(&log->epochs, h.leader_epoch, h.base_offset);
+    note_epoch(log, a->origin, &h);
     if (log->epochs_dirty)
         log_submit_epochs(log);
     if (a->origin != LOG_ORIGIN_REPLICATION)

@@ -164,7 +164,8 @@ struct log_append {
  * nothing has changed; ERR_RECORD_LIST_TOO_LARGE (larger than segment.bytes), ERR_NO_SPACE,
  * ERR_FAILED_DIR, ERR_KAFKA_STORAGE_ERROR (the log is damaged), ERR_AGAIN (it is being truncated),
  * ERR_UNKNOWN_TOPIC_OR_PARTITION (it is being closed or deleted). For replication the batch keeps
- * its own offsets and epoch; ERR_OFFSET_OUT_OF_RANGE when it begins below the end.
+ * its own offsets and epoch; ERR_OFFSET_OUT_OF_RANGE when it begins below the end,
+ * ERR_FENCED_LEADER_EPOCH when its epoch is older than the last record's.
  */
 must_use enum err log_append(struct log *log, struct log_append *a);
 
