@@ -163,42 +163,35 @@ static bool is_orphan(const struct io_names *names, size_t at)
     return is_index;
 }
 
-static enum err remove_orphans(struct io *io, const char *dir)
+static enum err remove_orphans(struct io *io, const char *dir, const struct io_names *names)
 {
-    struct io_names names;
-    enum err err = io_dir_list(io, dir, &names);
+    enum err err = ERR_NONE;
 
-    for (size_t i = 0; !err && i < names.n; i++) {
-        if (is_orphan(&names, i) || name_ends_with(names.v[i], ".tmp"))
-            err = unlink_in(io, dir, names.v[i]);
+    for (size_t i = 0; !err && i < names->n; i++) {
+        if (is_orphan(names, i) || name_ends_with(names->v[i], ".tmp"))
+            err = unlink_in(io, dir, names->v[i]);
     }
-    io_names_free(&names);
     return err;
 }
 
-static enum err has_swap(struct io *io, const char *dir, bool *has)
+static bool has_swap(const struct io_names *names)
 {
-    struct io_names names;
-    enum err err = io_dir_list(io, dir, &names);
-
-    if (err)
-        return err;
-    *has = lowest_ending(&names, ".swap") != INT64_MAX ||
-           lowest_ending(&names, ".cleaned") != INT64_MAX ||
-           lowest_ending(&names, ".deleted") != INT64_MAX;
-    io_names_free(&names);
-    return ERR_NONE;
+    return lowest_ending(names, ".swap") != INT64_MAX ||
+           lowest_ending(names, ".cleaned") != INT64_MAX ||
+           lowest_ending(names, ".deleted") != INT64_MAX;
 }
 
-enum err leftovers_clear(struct io *io, const char *dir)
+enum err leftovers_clear(struct io *io, const char *dir, struct io_names *names)
 {
-    bool has;
-    enum err err = has_swap(io, dir, &has);
+    enum err err = io_dir_list(io, dir, names);
 
-    if (!err && has) {
+    if (!err && has_swap(names)) {
+        io_names_free(names);
         err = undo_cleaned(io, dir);
         if (!err)
             err = finish_swap(io, dir);
+        if (!err)
+            err = io_dir_list(io, dir, names);
     }
-    return err ? err : remove_orphans(io, dir);
+    return err ? err : remove_orphans(io, dir, names);
 }

@@ -269,8 +269,9 @@ must_use enum err scan_segment(struct scan *scan, const char *dir);
 /* ---- recover.c, leftovers.c ---------------------------------------------------------------- */
 
 /* Finishes or undoes what a crash interrupted in a partition directory: .deleted, .cleaned, .swap
- * and index files without a log. Blocking. */
-must_use enum err leftovers_clear(struct io *io, const char *dir);
+ * and index files without a log. *names (the caller's) is what the directory then holds, and what
+ * was removed of the last kind. Blocking. */
+must_use enum err leftovers_clear(struct io *io, const char *dir, struct io_names *names);
 
 /* ---- reload.c ------------------------------------------------------------------------------ */
 
@@ -281,6 +282,7 @@ must_use enum err leftovers_clear(struct io *io, const char *dir);
 struct replay {
     struct io *io;
     const char *path;
+    const struct io_names *names;        /* what the directory holds */
     const struct segment_span *segments; /* with sizes that cover `upto`; for the second step */
     size_t segment_count;
     int64_t upto;
@@ -289,14 +291,16 @@ struct replay {
     struct producers *producers; /* out */
 };
 
-must_use enum err producers_from_snapshot(struct replay *r);
+void producers_from_snapshot(struct replay *r);
 must_use enum err producers_replay_rest(struct replay *r);
 /* Removes snapshots that no load will want: of ours all below the newest that is not above the
- * recovery point, of Kafka's those below that point but at no segment's base. Blocking. */
-must_use enum err snapshots_tidy(struct io *io, const char *path,
+ * recovery point, of Kafka's those below that point but at no segment's base. `names` may hold
+ * more than the directory does. Blocking. */
+must_use enum err snapshots_tidy(struct io *io, const char *path, const struct io_names *names,
                                  const struct segment_span *segments, size_t count, int64_t point);
 /* Removes snapshots of both kinds above `offset`. Blocking. */
-must_use enum err snapshots_remove_above(struct io *io, const char *path, int64_t offset);
+must_use enum err snapshots_remove_above(struct io *io, const char *path,
+                                         const struct io_names *names, int64_t offset);
 must_use enum err epochs_write(struct io *io, const char *path, const struct epochs *e);
 must_use enum err epochs_read(struct io *io, const char *path, struct epochs *e);
 

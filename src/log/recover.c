@@ -16,8 +16,15 @@
  *
  * A clean stop needs no path of its own: its recovery point is the end, and the scan finds nothing.
  *
- * Before the log is handed out everything that was scanned is synced: a batch that survived a kill
- * in the page cache is part of the log from now on, and must not disappear later.
+ * Before the log is handed out what was scanned is written again and synced: a batch that survived
+ * a kill in the page cache is part of the log from now on, and must not disappear later. A thousand
+ * logs are recovered in the time that their syncs take, so there are no others than these:
+ *
+ *   each segment that was scanned. Of the last one only the batches: its indexes were cut and
+ *   written above the recovery point, which stays where it is until a save has synced them;
+ *
+ *   the directory, once, for all the names in it. Small files need no more than that: their content
+ *   is synced before it gets its name. The partition's own name was synced by log_dir_open.
  */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -28,7 +35,8 @@ struct loading {
     struct log_load_report *report;
     struct dir_known known;
     struct scan scan;
-    int64_t *bases; /* of the segments that are there, ascending */
+    struct io_names names; /* what the directory held at first */
+    int64_t *bases;        /* of the segments that are there, ascending */
     size_t base_count;
     size_t at; /* the segment in hand */
     bool is_cut;
@@ -95,20 +103,13 @@ static void pop_segment(struct log_loaded *l)
 
 /* ---- What is there ---------------------------------------------------------------------- */
 
-static enum err list_segments(struct loading *g)
+static void list_segments(struct loading *g)
 {
-    struct io_names names;
-    enum err err = io_dir_list(g->l->io, g->l->path, &names);
-
-    if (err)
-        return err;
-    g->bases = xcalloc(names.n + 1, sizeof(*g->bases));
-    for (size_t i = 0; i < names.n; i++) {
-        if (offset_name_parse(names.v[i], LOG_SUFFIX, &g->bases[g->base_count]))
+    g->bases = xcalloc(g->names.n + 1, sizeof(*g->bases));
+    for (size_t i = 0; i < g->names.n; i++) {
+        if (offset_name_parse(g->names.v[i], LOG_SUFFIX, &g->bases[g->base_count]))
             g->base_count++; /* Names are sorted, and twenty digits sort as numbers. */
     }
-    io_names_free(&names);
-    return ERR_NONE;
 }
 
 static enum err write_topic_id(struct log_loaded *l)
@@ -325,7 +326,9 @@ static enum err make_durable(struct loading *g, struct segment *s, int64_t from)
         return ERR_NONE;
     if (g->scan.tail.size > from)
         err = write_again(s->log, from, g->scan.tail.size);
-    return err ? err : segment_sync(s);
+    if (err)
+        return err;
+    return is_last(g) ? io_file_sync(s->log) : segment_sync(s);
 }
 
 static enum err recover_segment(struct loading *g, struct segment_span *span)
@@ -436,7 +439,7 @@ static enum err add_empty_segment(struct log_loaded *l, int64_t base)
 static enum err start_over(struct loading *g)
 {
     struct log_loaded *l = g->l;
-    enum err err = snapshots_remove_above(l->io, l->path, -1);
+    enum err err = snapshots_remove_above(l->io, l->path, &g->names, -1);
 
     while (!err && l->segment_count > 0) {
         int64_t base = l->segments[l->segment_count - 1].segment->base_offset;
@@ -489,7 +492,7 @@ static enum err settle_epochs(struct loading *g)
     if (l->end < INT64_MAX)
         changed |= epochs_truncate_end(&l->epochs, l->end + 1);
     changed |= epochs_truncate_start(&l->epochs, l->start);
-    if (l->is_damaged || (!changed && (g->known.clean || l->epochs.n == 0)))
+    if (l->is_damaged || !changed)
         return ERR_NONE; /* Of a damaged log nothing is changed. */
     return epochs_write(l->io, l->path, &l->epochs);
 }
@@ -520,16 +523,18 @@ static enum err load_producers(struct loading *g)
     struct replay replay = {
         .io = l->io,
         .path = l->path,
+        .names = &g->names,
         .upto = g->known.recovery_point,
         .producers = &l->producers,
     };
-    enum err err = producers_from_snapshot(&replay);
+    enum err err;
 
+    producers_from_snapshot(&replay);
     /* A log that was cut off before its first recovery point: a snapshot of ours says that it was
      * made here, and at 0. */
     g->known.has_point |= replay.is_own;
-    if (err || replay.from == replay.upto)
-        return err;
+    if (replay.from == replay.upto)
+        return ERR_NONE;
     err = peek_segments(g);
     replay.segments = l->segments;
     replay.segment_count = l->segment_count;
@@ -543,12 +548,13 @@ static enum err load_producers(struct loading *g)
 static enum err load_all(struct loading *g)
 {
     struct log_loaded *l = g->l;
-    enum err err = leftovers_clear(l->io, l->path);
+    enum err err = leftovers_clear(l->io, l->path, &g->names);
 
     if (!err)
         err = read_topic_id(l);
-    if (!err)
-        err = list_segments(g);
+    if (err)
+        return err;
+    list_segments(g);
     if (!err)
         err = epochs_read(l->io, l->path, &l->epochs);
     if (!err)
@@ -560,14 +566,12 @@ static enum err load_all(struct loading *g)
     if (!err)
         err = settle_epochs(g);
     if (!err && !l->is_damaged)
-        err = snapshots_remove_above(l->io, l->path, l->end);
+        err = snapshots_remove_above(l->io, l->path, &g->names, l->end);
     if (!err && !l->is_damaged)
-        err = snapshots_tidy(l->io, l->path, l->segments, l->segment_count,
+        err = snapshots_tidy(l->io, l->path, &g->names, l->segments, l->segment_count,
                              MIN(l->recovery_point, g->known.recovery_point));
     if (!err && !g->known.clean)
         err = io_dir_sync(l->io, l->path);
-    if (!err && !g->known.clean)
-        err = io_dir_sync(l->io, log_dir_path(l->dir));
     return err;
 }
 
@@ -593,6 +597,7 @@ enum err log_load(const struct log_load_args *args, struct log_loaded **out,
     err = load_all(&g);
     report->bytes_scanned = g.scan.bytes_scanned;
     report->segments = (int64_t)g.l->segment_count;
+    io_names_free(&g.names);
     free(g.bases);
     if (err) {
         trace_error("log.load", "path=%s error=%s", g.l->path, err_name(err));

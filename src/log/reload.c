@@ -167,22 +167,14 @@ static enum err replay_from(struct replay *r, int64_t offset)
     return ERR_NONE;
 }
 
-enum err producers_from_snapshot(struct replay *r)
+void producers_from_snapshot(struct replay *r)
 {
-    struct io_names names;
-    enum err err = io_dir_list(r->io, r->path, &names);
-
     producers_init(r->producers);
     r->is_own = false;
-    r->from = 0;
-    if (err)
-        return err;
-    r->from = newest_up_to(&names, r->upto);
+    r->from = newest_up_to(r->names, r->upto);
     while (r->from >= 0 && !read_snapshots_at(r, r->from))
-        r->from = newest_up_to(&names, r->from - 1);
-    io_names_free(&names);
+        r->from = newest_up_to(r->names, r->from - 1);
     r->from = MAX(r->from, 0);
-    return ERR_NONE;
 }
 
 enum err producers_replay_rest(struct replay *r)
@@ -198,7 +190,7 @@ static enum err unlink_name(struct io *io, const char *dir, const char *name)
     enum err err = io_path_unlink(io, file);
 
     free(file);
-    return err;
+    return err == ERR_NOT_FOUND ? ERR_NONE : err;
 }
 
 static bool is_base(const struct segment_span *segments, size_t count, int64_t offset)
@@ -210,46 +202,39 @@ static bool is_base(const struct segment_span *segments, size_t count, int64_t o
     return false;
 }
 
-enum err snapshots_tidy(struct io *io, const char *path, const struct segment_span *segments,
-                        size_t count, int64_t point)
+enum err snapshots_tidy(struct io *io, const char *path, const struct io_names *names,
+                        const struct segment_span *segments, size_t count, int64_t point)
 {
-    struct io_names names;
     int64_t newest = -1; /* of ours, at or below the recovery point */
     int64_t at;
-    enum err err = io_dir_list(io, path, &names);
+    enum err err = ERR_NONE;
 
-    if (err)
-        return err;
-    for (size_t i = 0; i < names.n; i++) {
-        if (offset_name_parse(names.v[i], PRODUCERS_SUFFIX, &at) && at <= point)
+    for (size_t i = 0; i < names->n; i++) {
+        if (offset_name_parse(names->v[i], PRODUCERS_SUFFIX, &at) && at <= point)
             newest = MAX(newest, at);
     }
-    for (size_t i = 0; !err && i < names.n; i++) {
-        bool is_old = (offset_name_parse(names.v[i], PRODUCERS_SUFFIX, &at) && at < newest) ||
-                      (offset_name_parse(names.v[i], SNAPSHOT_SUFFIX, &at) && at < point &&
+    for (size_t i = 0; !err && i < names->n; i++) {
+        bool is_old = (offset_name_parse(names->v[i], PRODUCERS_SUFFIX, &at) && at < newest) ||
+                      (offset_name_parse(names->v[i], SNAPSHOT_SUFFIX, &at) && at < point &&
                        !is_base(segments, count, at));
         if (is_old)
-            err = unlink_name(io, path, names.v[i]);
+            err = unlink_name(io, path, names->v[i]);
     }
-    io_names_free(&names);
     return err;
 }
 
-enum err snapshots_remove_above(struct io *io, const char *path, int64_t offset)
+enum err snapshots_remove_above(struct io *io, const char *path, const struct io_names *names,
+                                int64_t offset)
 {
-    struct io_names names;
-    enum err err = io_dir_list(io, path, &names);
+    enum err err = ERR_NONE;
 
-    if (err)
-        return err;
-    for (size_t i = 0; !err && i < names.n; i++) {
+    for (size_t i = 0; !err && i < names->n; i++) {
         int64_t at;
-        bool is_snapshot = offset_name_parse(names.v[i], SNAPSHOT_SUFFIX, &at) ||
-                           offset_name_parse(names.v[i], PRODUCERS_SUFFIX, &at);
+        bool is_snapshot = offset_name_parse(names->v[i], SNAPSHOT_SUFFIX, &at) ||
+                           offset_name_parse(names->v[i], PRODUCERS_SUFFIX, &at);
         if (is_snapshot && at > offset)
-            err = unlink_name(io, path, names.v[i]);
+            err = unlink_name(io, path, names->v[i]);
     }
-    io_names_free(&names);
     return err;
 }
 
@@ -285,9 +270,9 @@ static enum err remove_last_segment(struct reload *r)
 
 /* Nothing is left, neither batches nor the producers' history: an empty segment begins at `base`.
  * All others have gone when it appears, or a crash could leave a hole between them and it. */
-static enum err start_over(struct reload *r, int64_t base)
+static enum err start_over(struct reload *r, const struct io_names *names, int64_t base)
 {
-    enum err err = snapshots_remove_above(r->io, r->path, -1);
+    enum err err = snapshots_remove_above(r->io, r->path, names, -1);
     struct segment *s;
 
     while (!err && r->segment_count > 0)
@@ -326,7 +311,7 @@ static enum err cut_last_segment(struct reload *r)
     return err ? err : segment_sync(span->segment);
 }
 
-static enum err cut_segments(struct reload *r)
+static enum err cut_segments(struct reload *r, const struct io_names *names)
 {
     enum err err = ERR_NONE;
 
@@ -334,31 +319,44 @@ static enum err cut_segments(struct reload *r)
            r->segments[r->segment_count - 1].segment->base_offset > r->offset)
         err = remove_last_segment(r);
     if (!err && r->segment_count == 0)
-        err = start_over(r, r->offset);
+        err = start_over(r, names, r->offset);
     if (!err)
         err = io_dir_sync(r->io, r->path);
     if (!err)
         err = cut_last_segment(r);
     if (err || r->end >= r->start || r->offset < r->start)
         return err;
-    err = start_over(r, r->start);
+    err = start_over(r, names, r->start);
     return err ? err : cut_last_segment(r);
+}
+
+static enum err cut_files(struct reload *r, const struct io_names *names)
+{
+    enum err err = cut_segments(r, names);
+
+    if (!err)
+        err = snapshots_remove_above(r->io, r->path, names, r->end);
+    if (!err && epochs_truncate_end(&r->epochs, r->end))
+        err = epochs_write(r->io, r->path, &r->epochs);
+    return err;
 }
 
 enum err log_reload_truncated(struct reload *r)
 {
     struct replay replay = {.io = r->io, .path = r->path, .producers = &r->producers};
-    enum err err = cut_segments(r);
+    struct io_names names;
+    enum err err = io_dir_list(r->io, r->path, &names);
 
     if (!err)
-        err = snapshots_remove_above(r->io, r->path, r->end);
-    if (!err && epochs_truncate_end(&r->epochs, r->end))
-        err = epochs_write(r->io, r->path, &r->epochs);
-    if (err)
-        return err;
-    replay.segments = r->segments;
-    replay.segment_count = r->segment_count;
-    replay.upto = r->end;
-    err = producers_from_snapshot(&replay);
-    return err ? err : producers_replay_rest(&replay);
+        err = cut_files(r, &names);
+    if (!err) {
+        replay.names = &names;
+        replay.segments = r->segments;
+        replay.segment_count = r->segment_count;
+        replay.upto = r->end;
+        producers_from_snapshot(&replay);
+        err = producers_replay_rest(&replay);
+    }
+    io_names_free(&names);
+    return err;
 }
