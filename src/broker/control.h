@@ -155,6 +155,8 @@ void store_commit(struct control *c, struct store_ops *ops,
 
 /* ---- load.c */
 void load_start(struct control *c, void (*done)(struct control *c));
+/* The broker stops: no more logs are recovered. */
+void load_cancel(struct load *l);
 void load_free(struct load *l);
 
 /* ---- adopt.c */

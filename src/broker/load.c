@@ -7,6 +7,9 @@
  *   a directory without a topic: adopted (adopt.c), or else renamed to "-stray"
  *   a topic that is marked: its deletion is carried out, once everything serves
  *
+ * A stop that comes while logs are recovered does not wait for them: what their files are is for
+ * the next start to find out.
+ *
  * After an unclean stop a partition that is not flushed on every acknowledgement may have lost
  * records that were seen; its leader epoch goes up, so that readers can find out (KIP-320).
  */
@@ -66,11 +69,25 @@ static void resume_deletions(struct control *c)
             topics_resume_deletion(c, c->image->topics[i]->name);
 }
 
+static void free_items(struct load *l)
+{
+    struct list *node;
+
+    while ((node = list_pop_front(&l->items))) {
+        struct load_item *item = LIST_ENTRY(node, struct load_item, link);
+
+        log_loaded_free(item->loaded);
+        metadata_topic_put(item->topic);
+        free(item->report.damage);
+        free(item->name);
+        free(item);
+    }
+}
+
 static void listening(struct shard_broadcast *b)
 {
     struct load *l = b->ctx;
     struct control *c = l->control;
-    struct list *node;
 
     io_cancel(&l->progress.op);
     l->address = ready_address(c->broker);
@@ -83,14 +100,7 @@ static void listening(struct shard_broadcast *b)
         l->ready.was_clean = l->ready.was_clean &&
                              (c->broker->found[i].clean || c->broker->found[i].is_new);
     c->broker->args.ready(c->broker->args.ctx, &l->ready);
-    while ((node = list_pop_front(&l->items))) {
-        struct load_item *item = LIST_ENTRY(node, struct load_item, link);
-
-        metadata_topic_put(item->topic);
-        free(item->report.damage);
-        free(item->name);
-        free(item);
-    }
+    free_items(l);
     resume_deletions(c);
     l->done(c);
     control_task_end(c);
@@ -129,6 +139,7 @@ static void add_item(struct load *l, struct load_item *item)
     if (item->dir >= 0 && !item->loaded)
         return;
     l->pending++;
+    item->loaded = NULL; /* Taken. */
     control_add_partition(c, &spec, partition_added, l);
 }
 
@@ -214,6 +225,19 @@ static void raise_epochs(struct load *l)
 
 /* ---- logs ------------------------------------------------------------------------------- */
 
+static void items_done(struct load *l)
+{
+    struct control *c = l->control;
+
+    if (!c->stopping) {
+        raise_epochs(l);
+        return;
+    }
+    io_cancel(&l->progress.op);
+    free_items(l);
+    control_task_end(c);
+}
+
 static void item_done(struct io_job *job)
 {
     struct load_item *item = CONTAINER_OF(job, struct load_item, job);
@@ -231,7 +255,7 @@ static void item_done(struct io_job *job)
                     item->index, item->report.damage);
     }
     if (--l->pending == 0)
-        raise_epochs(l);
+        items_done(l);
 }
 
 static void run_item(struct io_job *job)
@@ -247,6 +271,10 @@ static void run_item(struct io_job *job)
         .job = job,
     };
 
+    if (atomic_load_explicit(&job->cancel, memory_order_relaxed)) {
+        item->err = ERR_CANCELLED;
+        return;
+    }
     if (!item->topic) {
         item->err = log_dir_set_aside(b->dirs[item->dir], item->name, item->index);
         return;
@@ -291,7 +319,14 @@ static void submit_items(struct load *l)
         io_timer_set(l->control->loop, &l->progress,
                      io_loop_mono_ns(l->control->loop) + PROGRESS_NS);
     if (--l->pending == 0)
-        raise_epochs(l);
+        items_done(l);
+}
+
+void load_cancel(struct load *l)
+{
+    LIST_EACH (node, &l->items)
+        atomic_store_explicit(&LIST_ENTRY(node, struct load_item, link)->job.cancel, true,
+                              memory_order_relaxed);
 }
 
 /* ---- keeper and directories become items ------------------------------------------------ */
@@ -501,6 +536,7 @@ void load_free(struct load *l)
 {
     if (!l)
         return;
+    free_items(l);
     free(l->address);
     free(l->why);
     free(l);

@@ -71,10 +71,9 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct log_loaded *load(struct fixture *f, const char *topic, int32_t partition,
-                               struct log_load_report *report)
+static struct log_load_args load_args(struct fixture *f, const char *topic, int32_t partition)
 {
-    struct log_load_args args = {
+    return (struct log_load_args){
         .io = f->io,
         .dir = f->dir,
         .topic = topic,
@@ -83,6 +82,12 @@ static struct log_loaded *load(struct fixture *f, const char *topic, int32_t par
                    .cleanup_policy = TOPIC_CLEANUP_DELETE},
         .now_ms = 1700000000000,
     };
+}
+
+static struct log_loaded *load(struct fixture *f, const char *topic, int32_t partition,
+                               struct log_load_report *report)
+{
+    struct log_load_args args = load_args(f, topic, partition);
     struct log_loaded *l;
 
     assert_int_equal(log_load(&args, &l, report), ERR_NONE);
@@ -207,6 +212,27 @@ static void replayed_producers_are_those_of_kafkas_snapshot(void **state)
     log_loaded_free(l);
 }
 
+/* A stop waits for no recovery, and the next one finds what this one would have found. */
+static void a_load_that_is_cancelled_leaves_the_log_to_the_next(void **state)
+{
+    struct fixture *f = *state;
+    struct io_job job = {.cancel = true};
+    struct log_load_report report;
+    struct log_load_args args;
+    struct log_loaded *l;
+
+    shell("cd %s && rm .kafka_cleanshutdown recovery-point* replication-* */*index */*.snapshot",
+          f->path);
+    open_dir(f);
+    args = load_args(f, "plain", 0);
+    args.job = &job;
+    assert_int_equal(log_load(&args, &l, &report), ERR_CANCELLED);
+    assert_null(l);
+    assert_int_equal(report.bytes_scanned, 0);
+    assert_int_equal(report.bytes_cut, 0);
+    check_plain(f, false);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -215,6 +241,7 @@ int main(void)
         TEST(kafkas_directory_is_loaded_as_it_is),
         TEST(what_was_taken_away_is_built_again),
         TEST(replayed_producers_are_those_of_kafkas_snapshot),
+        TEST(a_load_that_is_cancelled_leaves_the_log_to_the_next),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

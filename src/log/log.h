@@ -90,7 +90,7 @@ struct log_load_args {
     struct uuid topic_id; /* log_create: written to partition.metadata before anything else */
     struct topic_config config;
     int64_t now_ms;     /* wall clock */
-    struct io_job *job; /* its progress counts bytes scanned; may be NULL */
+    struct io_job *job; /* its progress counts bytes scanned, its cancel is heeded; may be NULL */
 };
 
 struct log_load_report {
@@ -102,7 +102,8 @@ struct log_load_report {
     char *damage;            /* file and position of damage below the recovery point, or NULL */
 };
 
-/* Recovers an existing partition directory. Blocking: a job. */
+/* Recovers an existing partition directory. Blocking: a job. ERR_CANCELLED: the job was; the next
+ * load begins where this one did. */
 must_use enum err log_load(const struct log_load_args *args, struct log_loaded **out,
                            struct log_load_report *report);
 /* Makes a new partition directory with one empty segment, everything synced. Blocking: a job.

@@ -249,7 +249,7 @@ must_use enum err segment_cut_indexes(struct segment *s, const struct segment_ta
 /* What a scan of batches needs, finds and builds. */
 struct scan {
     struct io *io;
-    struct io_job *job; /* progress; may be NULL */
+    struct io_job *job; /* progress, cancel; may be NULL */
     int32_t index_interval_bytes;
     int64_t verify_from; /* batches from this offset on must have a good checksum */
     int64_t replay_from; /* producers learn from this offset on */
@@ -263,7 +263,10 @@ struct scan {
     bool found_bad;           /* what lies at the tail's end is no good batch */
 };
 
-/* Reads batches from the tail to the end of the file, or to the first that is bad. Blocking. */
+/* Somebody has lost interest. */
+bool scan_is_cancelled(const struct scan *scan);
+/* Reads batches from the tail to the end of the file, or to the first that is bad. ERR_CANCELLED:
+ * nothing was written. Blocking. */
 must_use enum err scan_segment(struct scan *scan, const char *dir);
 
 /* ---- recover.c, leftovers.c ---------------------------------------------------------------- */

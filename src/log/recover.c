@@ -300,8 +300,9 @@ static enum err finish_time_index(struct scan *scan)
 }
 
 /* Makes bytes dirty again, so that the sync behind it writes them. */
-static enum err write_again(struct io_file *f, int64_t pos, int64_t end)
+static enum err write_again(struct loading *g, struct io_file *f, int64_t pos)
 {
+    int64_t end = g->scan.tail.size;
     size_t cap = (size_t)1024 * 1024;
     uint8_t *p = xmalloc(cap);
     enum err err = ERR_NONE;
@@ -309,7 +310,9 @@ static enum err write_again(struct io_file *f, int64_t pos, int64_t end)
     while (!err && pos < end) {
         size_t n = (size_t)MIN(end - pos, (int64_t)cap);
         struct iovec iov = {.iov_base = p, .iov_len = n};
-        err = read_fully(f, p, n, pos, LOG_BLOCKING);
+        err = scan_is_cancelled(&g->scan) ? ERR_CANCELLED : ERR_NONE;
+        if (!err)
+            err = read_fully(f, p, n, pos, LOG_BLOCKING);
         if (!err)
             err = io_file_write(f, &iov, 1, pos);
         pos += (int64_t)n;
@@ -325,7 +328,7 @@ static enum err make_durable(struct loading *g, struct segment *s, int64_t from)
     if (g->l->is_damaged)
         return ERR_NONE;
     if (g->scan.tail.size > from)
-        err = write_again(s->log, from, g->scan.tail.size);
+        err = write_again(g, s->log, from);
     if (err)
         return err;
     return is_last(g) ? io_file_sync(s->log) : segment_sync(s);
@@ -600,7 +603,8 @@ enum err log_load(const struct log_load_args *args, struct log_loaded **out,
     io_names_free(&g.names);
     free(g.bases);
     if (err) {
-        trace_error("log.load", "path=%s error=%s", g.l->path, err_name(err));
+        if (err != ERR_CANCELLED)
+            trace_error("log.load", "path=%s error=%s", g.l->path, err_name(err));
         log_loaded_free(g.l);
         return err;
     }

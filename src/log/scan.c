@@ -411,6 +411,11 @@ static enum err write_built(struct scan *s, const char *dir, const struct built 
     return err;
 }
 
+bool scan_is_cancelled(const struct scan *s)
+{
+    return s->job && atomic_load_explicit(&s->job->cancel, memory_order_relaxed);
+}
+
 enum err scan_segment(struct scan *s, const char *dir)
 {
     struct window w = {.file = s->segment->log};
@@ -419,7 +424,7 @@ enum err scan_segment(struct scan *s, const char *dir)
     enum err err = file_size(w.file, &w.size);
 
     while (!err && !bad && s->tail.size < w.size)
-        err = scan_batch(s, &w, &b, &bad);
+        err = scan_is_cancelled(s) ? ERR_CANCELLED : scan_batch(s, &w, &b, &bad);
     s->found_bad = bad;
     if (!err)
         err = write_built(s, dir, &b);

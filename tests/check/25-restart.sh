@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What kcat wrote is there after kill -9 and after a clean stop, and only the first has anything to
-# recover.
+# recover. A start may be stopped at any moment, also while it recovers.
 set -euo pipefail
 # shellcheck source=tests/tools/broker.sh
 . "$(dirname "$0")/../tools/broker.sh"
@@ -43,6 +43,18 @@ kill_broker() {
     wait "$broker_pid" 2>/dev/null || true
 }
 
+# Ends well, whether it had come so far as to listen to signals or not.
+stopped_after() { # seconds
+    local status=0 pid
+    "${STRANDLINE:-$root/build/strandline}" serve --set "log.dirs=$work/data" \
+        --set listeners=PLAINTEXT://127.0.0.1:0 >"$work/out" 2>"$work/err" &
+    pid=$!
+    sleep "$1"
+    kill -TERM $pid
+    wait $pid || status=$?
+    [ $status = 0 ] || [ $status = $((128 + 15)) ]
+}
+
 broker_start
 write 1 $RECORDS
 expect "written" holds $RECORDS
@@ -58,6 +70,12 @@ expect "and the start is a clean one" says 'clean start'
 expect "that recovers nothing" said_nothing_of_recovery
 write $((2 * RECORDS + 1)) 1
 expect "and goes on behind" holds $((2 * RECORDS + 1))
+kill_broker
+for ms in 02 04 06 08 10 12 14 16 20 25 30 40; do
+    expect "a start is stopped after $ms ms" stopped_after 0.0$ms
+done
+broker_start
+expect "and then everything is there" holds $((2 * RECORDS + 1))
 broker_stop
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
