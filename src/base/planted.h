@@ -30,14 +30,31 @@
     X(KEEPER_WITHOUT_SYNC, "commit to the keeper without a sync")                                  \
     X(ANSWER_OUT_OF_TURN, "answer a request before those that came earlier")
 
+/* Rules of replication, switched off one at a time: src/replica/storm_test.c finds them. */
+#define PLANTED_REPLICA_FAULTS(X)                                                                  \
+    X(TRUNCATE_TO_WATERMARK, "cut a diverging log to the high watermark")                          \
+    X(UNFENCED_FETCH, "answer and count fetches of other epochs")                                  \
+    X(COUNT_DIVERGING_FETCH, "count the position of a log that diverges")                          \
+    X(JOIN_BEFORE_EPOCH, "let a follower join that lacks what is older than the epoch")            \
+    X(WATERMARK_OF_DIVERGED, "take the watermark of an answer that says diverged")                 \
+    X(IGNORE_PROPOSED, "commit without those who may have joined")                                 \
+    X(ASSUME_SHRINK, "take a proposal for accepted at once")                                       \
+    X(TIMEOUT_IS_NO, "take a lost answer for a refusal")                                           \
+    X(COMMIT_BELOW_MIN_ISR, "commit with fewer in sync than min.insync.replicas")                  \
+    X(FETCH_ABOVE_ACKED, "fetch, and so acknowledge, above what is on the disk")                   \
+    X(LEAD_AGAIN, "lead again in an epoch of an earlier life")                                     \
+    X(OBEY_OLD_ORDERS, "obey an assignment that is older than what is known")                      \
+    X(TAKE_ANY_ANSWER, "take an answer to a fetch of an earlier epoch")                            \
+    X(JOIN_OF_OTHER_LIFE, "propose a follower for what its earlier life had")
+
 #ifdef PLANT_CHOSEN
 
 enum planted {
     PLANTED_NOTHING = 0,
 #define X(name, text) PLANTED_##name,
-    PLANTED_FAULTS(X)
+    PLANTED_FAULTS(X) PLANTED_COUNT,
+    PLANTED_REPLICA_FAULTS(X) PLANTED_REPLICA_END,
 #undef X
-        PLANTED_COUNT,
 };
 
 /* tests/sim/planted.c */
