@@ -159,6 +159,58 @@ static void without_a_common_version_nothing_is_sent(void **state)
     run(&t, start_unsupported, without_describe_cluster);
 }
 
+/* A broker of another make: it holds elections. */
+static enum fake_action with_elections(struct fake *f, struct fake_request *rq)
+{
+    struct api_versions_response *r = rq->response;
+
+    if (rq->header.api_key == API_ELECT_LEADERS) {
+        const struct elect_leaders_request *q = rq->request;
+
+        assert_int_equal(rq->header.api_version, 1);
+        assert_int_equal(q->timeout_ms, 1234);
+        f->step++;
+        return FAKE_ANSWER;
+    }
+    if (rq->header.api_key != API_API_VERSIONS)
+        return FAKE_SERVE;
+    fake_serve_versions(rq);
+    r->api_keys.v[0].api_key = API_ELECT_LEADERS;
+    r->api_keys.v[0].min_version = 0;
+    r->api_keys.v[0].max_version = 1;
+    return FAKE_ANSWER;
+}
+
+static void elected(struct client_call *call)
+{
+    assert_int_equal(call->err, ERR_NONE);
+    assert_int_equal(call->version, 1);
+    assert_int_equal(the_fake->step, 1);
+    finish(the_fake->test);
+}
+
+static void start_election(struct fake *f)
+{
+    static struct elect_leaders_request request;
+    struct calls *t = f->test;
+
+    wire_init(&elect_leaders_request_schema, &request);
+    request.timeout_ms = 1234;
+    prepare(t, 0, CLIENT_ANY, elected);
+    t->call[0].api_key = API_ELECT_LEADERS;
+    t->call[0].request = &request;
+    client_call(f->client, &t->call[0]);
+}
+
+static void others_can_be_asked_for_what_we_do_not_serve(void **state)
+{
+    struct calls t = {0};
+
+    (void)state;
+    assert_int_equal(api_find(API_ELECT_LEADERS)->max, -1); /* else choose another API here */
+    run(&t, start_election, with_elections);
+}
+
 /* ---- Order and trust. */
 
 static void in_order(struct client_call *call)
@@ -524,6 +576,7 @@ int main(void)
         cmocka_unit_test(a_connection_begins_with_our_names_and_takes_the_highest_version),
         cmocka_unit_test(an_older_broker_is_greeted_again_in_its_version),
         cmocka_unit_test(without_a_common_version_nothing_is_sent),
+        cmocka_unit_test(others_can_be_asked_for_what_we_do_not_serve),
         cmocka_unit_test(calls_to_the_controller_go_there_and_are_answered_in_order),
         cmocka_unit_test(a_wrong_correlation_id_ends_the_connection_and_the_next_one_works),
         cmocka_unit_test(a_frame_of_4_gib_ends_the_connection_and_the_next_one_works),

@@ -416,10 +416,12 @@ static inline void fake_frame(struct fake_conn *k, struct bytes frame)
     size_t body_at;
     size_t used;
     enum fake_action action;
+    enum err err = wire_request_header_decode(frame, &rq.header, &body_at);
 
+    /* Another broker may serve what ours does not. */
+    assert_true(err == ERR_NONE || (err == ERR_UNSUPPORTED_VERSION && body_at > 0));
     arena_init(&arena, 0);
     rq.arena = &arena;
-    assert_int_equal(wire_request_header_decode(frame, &rq.header, &body_at), ERR_NONE);
     rq.encode_version = rq.header.api_version;
     rq.request = arena_alloc(&arena, schema_size(rq.header.api->request));
     rq.response = arena_alloc(&arena, schema_size(rq.header.api->response));
