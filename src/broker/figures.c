@@ -218,5 +218,6 @@ void broker_figures_read(struct broker *b, int32_t partitions_max, struct arena 
     };
     read_shards(b, arena, out);
     read_dirs(b, arena, out);
-    read_partitions(c, partitions_max, arena, out);
+    if (partitions_max >= 0)
+        read_partitions(c, partitions_max, arena, out);
 }

@@ -107,7 +107,8 @@ struct figures {
 
 /*
  * Copies them into the arena, which has no limit; names are borrowed from the broker until the end
- * of the turn. At most `partitions_max` single partitions. Control loop.
+ * of the turn. At most `partitions_max` single partitions; -1: nothing at all about topics and
+ * partitions. Control loop.
  */
 void broker_figures_read(struct broker *b, int32_t partitions_max, struct arena *arena,
                          struct figures *out);

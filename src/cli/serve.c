@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "broker/broker.h"
 #include "cli/cli.h"
+#include "http/http.h"
 
 #define CONFIG_FILE_BYTES_MAX (1024 * 1024)
 #define IMPORT_FILE_BYTES_MAX (256 * 1024 * 1024)
@@ -31,12 +32,15 @@ static const char help[] =
     "  --ephemeral      keep everything in a temporary directory, deleted at exit\n"
     "  --verbose        log more (connections, requests that fail)\n"
     "\n"
+    "With http.address=HOST:PORT it answers /healthz, /readyz and /metrics there; --ephemeral\n"
+    "takes a free port for that.\n"
     "KAFKA_* variables count as in Apache Kafka's container image: KAFKA_LOG_DIRS is log.dirs.\n"
     "Port 0 takes a free port. The line with 'ready' on standard output says the address.\n";
 
 struct serve {
     struct io *io;
     struct broker *broker;
+    struct http *http; /* NULL: without */
     struct config *config;
     char *ephemeral_dir; /* NULL: the data stays */
     char *import;        /* the text of a file; NULL: none */
@@ -72,6 +76,8 @@ static void ready(void *ctx, const struct broker_ready *r)
                (long long)r->bytes_cut);
     if (r->damaged > 0)
         printf(", %d damaged partitions", r->damaged);
+    if (s->http)
+        printf(", %s", http_url(s->http));
     printf("\n");
     fflush(stdout);
 }
@@ -163,6 +169,8 @@ static int make_ephemeral(struct serve *s)
     setting = xasprintf("log.dirs=%s", s->ephemeral_dir);
     status = load_setting(s, setting);
     free(setting);
+    if (!status && config_source_of(s->config, CONFIG_HTTP_ADDRESS) == CONFIG_SOURCE_DEFAULT)
+        status = load_setting(s, "http.address=127.0.0.1:0");
     return status;
 }
 
@@ -256,6 +264,27 @@ static void remove_tree(struct io *io, const char *path)
         cli_fail("serve", "cannot remove %s", path);
 }
 
+static void fail(char *message)
+{
+    cli_fail("serve", "%s", message ? message : "cannot start");
+    free(message);
+}
+
+/* The port for probes, before anything is recovered: they can tell slow from broken. */
+static enum err open_http(struct serve *s, char **message)
+{
+    struct http_args args = {
+        .io = s->io,
+        .broker = s->broker,
+        .version = STRANDLINE_VERSION,
+        .partitions_max = config_i32(s->config, CONFIG_HTTP_PARTITION_METRICS_MAX),
+    };
+
+    if (!config_http_address(s->config, &args.host, &args.port))
+        return ERR_NONE;
+    return http_open(&args, &s->http, message);
+}
+
 static int run(struct serve *s)
 {
     struct broker_args args = {
@@ -272,11 +301,16 @@ static int run(struct serve *s)
     char *message = NULL;
 
     if (broker_open(&args, &s->broker, &message)) {
-        cli_fail("serve", "%s", message ? message : "cannot start");
-        free(message);
+        fail(message);
         return 1;
     }
-    io_run(s->io);
+    if (open_http(s, &message)) {
+        fail(message);
+        s->status = 1;
+    } else {
+        io_run(s->io);
+    }
+    http_close(s->http);
     broker_close(s->broker);
     return s->status;
 }

@@ -161,6 +161,12 @@ int32_t config_listeners(const struct config *c, enum config_key key, struct are
                          struct config_listener **out);
 
 /*
+ * http.address, of a config that config_validate accepted: false when there is none. `host` is
+ * borrowed, empty for all addresses, IPv6 without brackets; port 0: any free one.
+ */
+bool config_http_address(const struct config *c, struct str *host, uint16_t *port);
+
+/*
  * Replaces one dynamic layer (CONFIG_SOURCE_DYNAMIC_BROKER or _DEFAULT) by the pairs; those that
  * do not check are left out (they were checked when they were made, perhaps by another version).
  */

@@ -79,11 +79,21 @@ static struct str strip_brackets(struct str host)
     return host;
 }
 
-/* name://host:port; the last colon ends the host, so that IPv6 works in brackets. */
+/* host:port; the last colon ends the host, so that IPv6 works in brackets. */
+static bool parse_address(struct str text, struct str *host, int32_t *port)
+{
+    const char *colon = memrchr(text.p, ':', (size_t)text.n);
+
+    if (!colon)
+        return false;
+    *host = strip_brackets((struct str){text.p, (int32_t)(colon - text.p)});
+    return parse_port((struct str){colon + 1, text.n - (int32_t)(colon - text.p) - 1}, port);
+}
+
+/* name://host:port. */
 static bool parse_entry(struct str text, struct config_listener *out)
 {
     const char *scheme = memmem(text.p, (size_t)text.n, "://", 3);
-    const char *colon;
     struct str rest;
 
     *out = (struct config_listener){0};
@@ -91,11 +101,7 @@ static bool parse_entry(struct str text, struct config_listener *out)
         return false;
     out->name = (struct str){text.p, (int32_t)(scheme - text.p)};
     rest = (struct str){scheme + 3, text.n - out->name.n - 3};
-    colon = memrchr(rest.p, ':', (size_t)rest.n);
-    if (!colon)
-        return false;
-    out->host = strip_brackets((struct str){rest.p, (int32_t)(colon - rest.p)});
-    return parse_port((struct str){colon + 1, rest.n - (int32_t)(colon - rest.p) - 1}, &out->port);
+    return parse_address(rest, &out->host, &out->port);
 }
 
 static bool protocol_by_name(struct str name, enum config_protocol *out)
@@ -151,6 +157,18 @@ int32_t config_listeners(const struct config *c, enum config_key key, struct are
         n++;
     }
     return n;
+}
+
+bool config_http_address(const struct config *c, struct str *host, uint16_t *port)
+{
+    struct str text = config_str(c, CONFIG_HTTP_ADDRESS);
+    int32_t number = 0;
+
+    *port = 0;
+    if (text.n <= 0 || !parse_address(text, host, &number))
+        return false;
+    *port = (uint16_t)number;
+    return true;
 }
 
 /* ---- Validation. */
@@ -276,6 +294,19 @@ static enum err check_inter_broker(const struct config *c, char **message)
                                       STR_ARG(name)));
 }
 
+static enum err check_http(const struct config *c, char **message)
+{
+    struct str text = config_str(c, CONFIG_HTTP_ADDRESS);
+    struct str host;
+    uint16_t port;
+
+    if (text.n <= 0 || config_http_address(c, &host, &port))
+        return ERR_NONE;
+    return invalid(message, xasprintf("http.address=%.*s is not host:port; for example "
+                                      "127.0.0.1:9464",
+                                      STR_ARG(text)));
+}
+
 /* A single broker must not be taken for a member of the cluster that the file speaks of. */
 static enum err check_quorum(const struct config *c, enum config_key key, char **message)
 {
@@ -346,6 +377,8 @@ enum err config_validate(const struct config *c, char **message)
         err = check_advertised(c, message);
     if (!err)
         err = check_inter_broker(c, message);
+    if (!err)
+        err = check_http(c, message);
     if (!err)
         err = check_roles(c, message);
     if (!err)

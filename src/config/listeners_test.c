@@ -146,6 +146,34 @@ static void a_member_of_a_quorum_is_not_run_alone(void **state)
           "controller quorum here; remove it to run a broker of its own");
 }
 
+static void check_http(const char *text, const char *host, int32_t port)
+{
+    struct config *c = load(text);
+    struct str found = str_null();
+    uint16_t found_port;
+
+    assert_int_equal(config_http_address(c, &found, &found_port), host != NULL);
+    if (host)
+        assert_true(str_eq_c(found, host));
+    assert_int_equal(found_port, port);
+    config_free(c);
+}
+
+static void an_address_for_http_is_a_host_and_a_port(void **state)
+{
+    (void)state;
+    check_http("", NULL, 0);
+    check_http("http.address=", NULL, 0);
+    check_http("http.address=127.0.0.1:9464", "127.0.0.1", 9464);
+    check_http("http.address=[::1]:0", "::1", 0);
+    check_http("http.address=:65535", "", 65535);
+    check("http.address=", NULL);
+    check("http.address=localhost:1", NULL);
+    check("http.address=9464", "http.address=9464 is not host:port; for example 127.0.0.1:9464");
+    check("http.address=h:65536",
+          "http.address=h:65536 is not host:port; for example 127.0.0.1:9464");
+}
+
 static void keys_that_contradict_each_other_are_refused(void **state)
 {
     (void)state;
@@ -168,6 +196,7 @@ int main(void)
         cmocka_unit_test(listeners_are_there_and_differ_by_name),
         cmocka_unit_test(what_is_advertised_can_be_reached),
         cmocka_unit_test(a_member_of_a_quorum_is_not_run_alone),
+        cmocka_unit_test(an_address_for_http_is_a_host_and_a_port),
         cmocka_unit_test(keys_that_contradict_each_other_are_refused),
     };
 
