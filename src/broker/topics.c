@@ -209,7 +209,7 @@ static void check_name(struct creations *cs, struct creation *item, struct str n
     const struct metadata_topic *other;
 
     if (metadata_topic_name_check(name, &reason)) {
-        fail(item, ERR_INVALID_TOPIC_EXCEPTION, arena_printf(arena, "topic name %s", reason));
+        fail(item, ERR_INVALID_TOPIC_EXCEPTION, str_of(reason));
         return;
     }
     if (metadata_find_topic(c->image, name)) {
