@@ -20,7 +20,8 @@
  *  - it puts the address of its log's stream into a global, and its callback for messages has no
  *    context: it stays silent, and what happens to the session is traced here;
  *  - every attempt to connect that fails ends all calls that it holds: it holds none meanwhile;
- *  - zookeeper_close waits for the service, up to 4.5 seconds: a job calls it;
+ *  - zookeeper_close waits for the service, up to 4.5 seconds: a job calls it. It may drop calls
+ *    without calling back: they are on our lists too;
  *  - a handle whose session has expired is dead: the owner opens another keeper.
  */
 #include <arpa/inet.h>
@@ -87,11 +88,13 @@ struct zookeeper {
     struct watch_table watches;
     struct list waiting;
     struct list sent;
-    int in_flight; /* of the sent ones, those without an answer */
+    struct list root_requests; /* those that make the chroot */
+    int in_flight;             /* of the sent ones, those without an answer */
     uint64_t submitted;
     bool is_open; /* there is a handle */
     bool is_connected;
-    bool is_stuck;     /* the client takes no more calls: the session is ending */
+    bool is_stuck; /* the client takes no more calls: the session is ending */
+    bool root_is_made;
     int root_pending;  /* creations of the chroot's nodes that are out */
     enum err root_err; /* why it cannot be made */
     enum err over;     /* what calls get once the session has ended */
@@ -769,7 +772,7 @@ static void trace_connected(struct zookeeper *k)
 
 static void become_connected(struct zookeeper *k)
 {
-    k->is_connected = true;
+    k->is_connected = k->root_is_made = true;
     k->is_stuck = false;
     trace_connected(k);
     tell_state(k, KEEPER_CONNECTED);
@@ -786,6 +789,7 @@ static void make_root(struct zookeeper *k)
         r->notice.kind = NOTICE_ROOT;
         r->path = xstrndup(k->place.chroot, (size_t)(p - k->place.chroot));
         k->root_pending++;
+        list_push_back(&k->root_requests, &r->node);
         if (zoo_acreate(k->handle, r->path, NULL, -1, &ZOO_OPEN_ACL_UNSAFE, ZOO_PERSISTENT,
                         root_made, r) != ZOK)
             answer(r, ZCONNECTIONLOSS);
@@ -803,6 +807,7 @@ static void root_answered(struct zookeeper *k, struct request *r)
         k->root_err = err;
     if (k->root_err && k->root_err != ERR_AGAIN)
         trace_error("keeper.chroot_failed", "path=%s error=%s", r->path, err_name(err));
+    list_remove(&r->node);
     request_free(r);
     if (--k->root_pending > 0 || k->over || k->closed)
         return;
@@ -829,7 +834,9 @@ static void state(struct zookeeper *k, const struct notice *n)
         return;
     if (n->code == ZOO_CONNECTED_STATE) {
         k->keeper.session_id = n->session;
-        if (k->root_pending == 0)
+        if (k->root_is_made)
+            become_connected(k);
+        else if (k->root_pending == 0)
             make_root(k);
     } else if (n->code == ZOO_EXPIRED_SESSION_STATE) {
         trace_warn("keeper.expired", "session=0x%llx", (unsigned long long)k->keeper.session_id);
@@ -946,12 +953,16 @@ static void close_run(struct io_job *job)
 
 /* ---- Closing. */
 
-static void notices_free(struct zookeeper *k)
+/* What the client has still said, and what it has kept to itself: then it does not call back. */
+static void answers_drop(struct zookeeper *k)
 {
     struct notice *n;
+    struct list *l;
 
     while ((n = take_notice(k)))
         notice_handle(k, n);
+    while ((l = list_pop_front(&k->root_requests)))
+        request_free(LIST_ENTRY(l, struct request, node));
 }
 
 static void zookeeper_free(struct zookeeper *k)
@@ -982,7 +993,7 @@ static void finish(struct zookeeper *k)
     void (*closed)(void *ctx) = k->closed;
     void *ctx = k->closed_ctx;
 
-    notices_free(k);
+    answers_drop(k);
     cancel_all(&k->sent);
     cancel_all(&k->waiting);
     tell_state(k, KEEPER_CLOSED);
@@ -1100,7 +1111,7 @@ static void zookeeper_release(struct keeper *keeper)
     if (k->handle)
         zookeeper_close(k->handle);
     k->closed = k->closed ? k->closed : ignore;
-    notices_free(k);
+    answers_drop(k);
     watches_forget(k);
     while ((l = list_pop_front(&k->sent)) || (l = list_pop_front(&k->waiting))) {
         struct request *r = LIST_ENTRY(l, struct request, node);
@@ -1133,6 +1144,7 @@ static struct zookeeper *zookeeper_new(struct io *io, const struct keeper_zookee
     k->wake.fn = woken;
     list_init(&k->waiting);
     list_init(&k->sent);
+    list_init(&k->root_requests);
     list_init(&k->notices);
     pthread_mutex_init(&k->lock, NULL);
     return k;
