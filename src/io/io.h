@@ -405,6 +405,13 @@ void io_lock_release(struct io_lock *lock);
  */
 must_use enum err io_stdin_read(struct io *io, void *p, size_t n, int wait_ms, size_t *got);
 
+/*
+ * One datagram to the Unix socket at `path` (beginning with '@': in the abstract namespace), for
+ * whoever supervises this process. Never waits: ERR_AGAIN when its queue is full. ERR_NOT_FOUND,
+ * ERR_REFUSED: nobody listens there, as in the simulated world. Any thread.
+ */
+must_use enum err io_notify(struct io *io, const char *path, struct str text);
+
 struct io_space {
     int64_t total;     /* bytes of the file system */
     int64_t available; /* bytes that this process may still take */

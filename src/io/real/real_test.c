@@ -22,6 +22,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -784,6 +785,65 @@ static void usage_says_what_the_process_takes(void **state)
     io_free(io);
 }
 
+/* ---- the supervisor ------------------------------------------------------------------------ */
+
+/* A socket bound to the path, and the size of its address. */
+static int listen_for_words(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    size_t n = strlen(path);
+
+    memcpy(at.sun_path, path, n);
+    if (*path == '@')
+        at.sun_path[0] = '\0';
+    assert_int_equal(
+        bind(fd, (struct sockaddr *)&at, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)),
+        0);
+    return fd;
+}
+
+static void a_word_reaches_the_supervisor(void **state)
+{
+    struct io *io = io_new(NULL);
+    char path[2][64];
+    char got[64];
+
+    (void)state;
+    snprintf(path[0], sizeof(path[0]), "/tmp/io-notify-%d", getpid());
+    snprintf(path[1], sizeof(path[1]), "@io-notify-%d", getpid());
+    assert_int_equal(io_notify(io, path[0], STR_LIT("x")), ERR_NOT_FOUND);
+    assert_int_equal(io_notify(io, "", STR_LIT("x")), ERR_NOT_FOUND);
+    for (int i = 0; i < 2; i++) {
+        int fd = listen_for_words(path[i]);
+
+        assert_int_equal(io_notify(io, path[i], STR_LIT("READY=1")), ERR_NONE);
+        assert_int_equal(recv(fd, got, sizeof(got), 0), 7);
+        assert_memory_equal(got, "READY=1", 7);
+        close(fd);
+    }
+    assert_int_equal(io_notify(io, path[0], STR_LIT("x")), ERR_REFUSED);
+    unlink(path[0]);
+    io_free(io);
+}
+
+static void a_supervisor_that_does_not_listen_is_not_waited_for(void **state)
+{
+    struct io *io = io_new(NULL);
+    enum err err = ERR_NONE;
+    char path[64];
+    int fd;
+
+    (void)state;
+    snprintf(path, sizeof(path), "@io-deaf-%d", getpid());
+    fd = listen_for_words(path);
+    for (int i = 0; i < 100000 && !err; i++)
+        err = io_notify(io, path, STR_LIT("STATUS=x"));
+    assert_int_equal(err, ERR_AGAIN);
+    close(fd);
+    io_free(io);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -803,6 +863,8 @@ int main(void)
         TEST(any_deadline_is_allowed),
         TEST(a_posix_lock_of_another_process_and_ours_exclude_each_other),
         cmocka_unit_test(usage_says_what_the_process_takes),
+        cmocka_unit_test(a_word_reaches_the_supervisor),
+        cmocka_unit_test(a_supervisor_that_does_not_listen_is_not_waited_for),
     };
 
     return cmocka_run_group_tests_name("io/real", tests, NULL, NULL);

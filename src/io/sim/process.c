@@ -289,6 +289,14 @@ void io_usage_read(struct io *io, struct io_usage *out)
     *out = (struct io_usage){0};
 }
 
+enum err io_notify(struct io *io, const char *path, struct str text)
+{
+    (void)io;
+    (void)path;
+    (void)text;
+    return ERR_NOT_FOUND;
+}
+
 enum err io_stdin_read(struct io *io, void *p, size_t n, int wait_ms, size_t *got)
 {
     (void)io;
