@@ -28,7 +28,24 @@
     X(REPEAT_PRODUCER_IDS, "hand out producer ids again after a restart")                          \
     X(CONFIG_NOT_STORED, "answer a change of configuration without storing it")                    \
     X(KEEPER_WITHOUT_SYNC, "commit to the keeper without a sync")                                  \
-    X(ANSWER_OUT_OF_TURN, "answer a request before those that came earlier")
+    X(ANSWER_OUT_OF_TURN, "answer a request before those that came earlier")                       \
+    PLANTED_GROUP_FAULTS(X)
+
+/* Found by runs with consumer groups. */
+#define PLANTED_GROUP_FAULTS(X)                                                                    \
+    X(COMMIT_NOT_DURABLE, "answer a commit of offsets before it is stored")                        \
+    X(ASSIGNMENT_NOT_DURABLE, "answer a Sync before the assignment is stored")                     \
+    X(COMMIT_SEEN_EARLY, "show an offset before its commit is stored")                             \
+    X(COMMIT_OF_OLD_GENERATION, "take a commit of an older generation")                            \
+    X(BEAT_OF_OLD_GENERATION, "take a heartbeat of an older generation")                           \
+    X(BEAT_OF_NOBODY, "take a heartbeat of a member that is gone")                                 \
+    X(LOAD_HALF, "serve groups when the first part of their log is read")                          \
+    X(SESSION_NOT_EXTENDED, "let a heartbeat not extend the session")                              \
+    X(SAME_GENERATION, "give a generation's number again after a lost sync")                       \
+    X(EXPIRE_OFFSETS_IN_USE, "expire offsets of a group that reads their topic")                   \
+    X(FORGET_STATIC_MEMBER, "remove a static member that is late for a rebalance")                 \
+    X(TWO_OF_AN_INSTANCE, "let a static member that comes back join beside itself")                \
+    X(VANISHED_WITHOUT_REBALANCE, "remove a member without a rebalance")
 
 /* Rules of replication, switched off one at a time: src/replica/storm_test.c finds them. */
 #define PLANTED_REPLICA_FAULTS(X)                                                                  \
@@ -56,6 +73,8 @@ enum planted {
     PLANTED_REPLICA_FAULTS(X) PLANTED_REPLICA_END,
 #undef X
 };
+
+#define PLANTED_FIRST_OF_GROUPS PLANTED_COMMIT_NOT_DURABLE
 
 /* tests/sim/planted.c */
 extern enum planted planted_fault;

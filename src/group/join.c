@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
+#include "base/planted.h"
 #include "group/group_int.h"
 
 /* ---- Answers ---------------------------------------------------------------------------- */
@@ -105,7 +106,7 @@ static void remove_absent(struct groups *g, struct group *group)
     struct group_member *next;
 
     HASH_ITER (hh, group->members, m, next)
-        if (!m->join && !m->instance_id)
+        if (!m->join && (!m->instance_id || PLANTED(FORGET_STATIC_MEMBER)))
             group__remove_member(g, m);
 }
 
@@ -198,6 +199,8 @@ static void prepare(struct groups *g, struct group *group, const char *why)
 
     if (group->state == GROUP_COMPLETING_REBALANCE)
         forget_assignments(g, group);
+    if (group->state == GROUP_COMPLETING_REBALANCE && PLANTED(SAME_GENERATION))
+        group->generation--;
     for (struct group_member *m = group->members; m; m = m->hh.next)
         m->owes_sync = false;
     groups__timer_cancel(g, &group->sync_timer);
@@ -352,7 +355,7 @@ static void join_unknown(struct groups *g, struct group *group, struct group_req
         refuse(g, q, ERR_INCONSISTENT_GROUP_PROTOCOL, in->member_id);
         return;
     }
-    if (holder) {
+    if (holder && !PLANTED(TWO_OF_AN_INSTANCE)) {
         take_over(g, holder, q);
         return;
     }

@@ -10,6 +10,7 @@
  */
 #include <stdlib.h>
 
+#include "base/planted.h"
 #include "group/group_int.h"
 
 #define REMOVAL_RECORDS_MAX 1000 /* of one write; what is left over is found the next time */
@@ -120,7 +121,7 @@ static enum err check_committer(struct groups *g, struct group *group,
     err = group__check_member(group, in->member_id, in->group_instance_id, &m);
     if (err)
         return err;
-    if (in->generation_id != group->generation)
+    if (in->generation_id != group->generation && !PLANTED(COMMIT_OF_OLD_GENERATION))
         return ERR_ILLEGAL_GENERATION;
     if (group->state == GROUP_COMPLETING_REBALANCE)
         return ERR_REBALANCE_IN_PROGRESS;
@@ -183,6 +184,14 @@ static struct group_write *write_commit(struct groups *g, struct group *group,
     return w;
 }
 
+/* What readers see from now on. */
+static void show_offsets(struct groups *g, struct group_write *w)
+{
+    for (int32_t i = 0; i < w->_offset_count; i++)
+        group__put_offset(g, w->_group, w->_offsets[i]);
+    w->_offset_count = 0;
+}
+
 void group__commit(struct groups *g, struct group_request *q)
 {
     const struct offset_commit_request *in = q->in;
@@ -200,7 +209,11 @@ void group__commit(struct groups *g, struct group_request *q)
         w = write_commit(g, group, q);
     if (w)
         groups__write_submit(g, w);
-    else
+    if (w && PLANTED(COMMIT_NOT_DURABLE))
+        w->_request = NULL;
+    if (w && PLANTED(COMMIT_SEEN_EARLY))
+        show_offsets(g, w);
+    if (!w || !w->_request)
         groups__answer(g, q);
 }
 
@@ -211,10 +224,8 @@ void group__offsets_written(struct groups *g, struct group_write *w, enum err er
         if (w->_request)
             refuse_rest(w->_request, group__write_error(err));
     }
-    for (int32_t i = 0; i < w->_offset_count && !err; i++) {
-        group__put_offset(g, w->_group, w->_offsets[i]);
-        w->_offsets[i] = NULL;
-    }
+    if (!err)
+        show_offsets(g, w);
     if (w->_request)
         groups__answer(g, w->_request);
 }
@@ -397,7 +408,7 @@ static struct expiry expiry_of(const struct group *group, struct arena *arena)
 {
     struct expiry e = {.by_commit = !group->protocol_type || group->state_since_ms < 0};
 
-    if (group->protocol_type && group->state != GROUP_EMPTY) {
+    if (group->protocol_type && group->state != GROUP_EMPTY && !PLANTED(EXPIRE_OFFSETS_IN_USE)) {
         e.by_commit = true;
         e.never = group->state != GROUP_STABLE || !group__subscriptions(group, arena, &e.in_use);
     }

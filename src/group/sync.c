@@ -10,6 +10,7 @@
  * is not expected to; only one that has never had an answer is removed while it is parked, because
  * nobody knows whether there still is somebody.
  */
+#include "base/planted.h"
 #include "group/group_int.h"
 
 /* ---- Sync ------------------------------------------------------------------------------- */
@@ -67,6 +68,8 @@ static void sync_completing(struct groups *g, struct group_member *m, struct gro
     take_assignments(group, q->in);
     group->is_storing = true;
     groups__write_state(g, group, NULL);
+    if (PLANTED(ASSIGNMENT_NOT_DURABLE))
+        group__assignment_written(g, group, group->generation, ERR_NONE);
 }
 
 void group__assignment_written(struct groups *g, struct group *group, int32_t generation,
@@ -169,11 +172,14 @@ static enum err beat(struct groups *g, const struct heartbeat_request *in)
     if (!group)
         return ERR_UNKNOWN_MEMBER_ID;
     err = group__check_member(group, in->member_id, in->group_instance_id, &m);
+    if (err == ERR_UNKNOWN_MEMBER_ID && PLANTED(BEAT_OF_NOBODY))
+        return ERR_NONE;
     if (err)
         return err;
-    if (in->generation_id != group->generation)
+    if (in->generation_id != group->generation && !PLANTED(BEAT_OF_OLD_GENERATION))
         return ERR_ILLEGAL_GENERATION;
-    group__restart_session(g, m);
+    if (!PLANTED(SESSION_NOT_EXTENDED))
+        group__restart_session(g, m);
     return group->state == GROUP_PREPARING_REBALANCE ? ERR_REBALANCE_IN_PROGRESS : ERR_NONE;
 }
 
@@ -191,6 +197,8 @@ void group__session_due(struct groups *g, struct group_member *m)
     trace_info("group.member_removed", "group=%s member=%s why=\"session timeout\"", group->id,
                m->id);
     group__remove_member(g, m);
+    if (group->members && PLANTED(VANISHED_WITHOUT_REBALANCE))
+        return;
     group__rebalance(g, group, "a member's session timed out");
 }
 
