@@ -221,7 +221,7 @@ help:
 	@echo 'make test-<module>   the unit tests of one module: $(strip $(MODULES))'
 	@echo 'make check           real clients and Apache Kafka (tools/deps check installs them)'
 	@echo 'make suites          what other projects test, beside Apache Kafka; ARGS=--help'
-	@echo 'make sim             the simulations of tests/sim, a minute; SEED=n, SEEDS=n, HUNT=1'
+	@echo 'make sim             the simulations of tests/sim, two minutes; SEED=n, SEEDS=n, HUNT=1'
 	@echo 'make sim-planted     another build: the simulation has to find every planted mistake'
 	@echo 'make fuzz[-<name>]   fuzz with clang for SECONDS=$(SECONDS) each: $(FUZZ)'
 	@echo 'make bench           us and Apache Kafka side by side; ARGS=... for bench/compare'

@@ -98,6 +98,10 @@ static void choose_topic(struct admin *a, struct topic *t)
     t->has_ever_had_retention = t->retention_bytes >= 0;
     t->retention_is_certain = true;
     t->is_durable = !a->run->plan.has_page_cache_topics || run_choose(a->run, 2) == 0;
+    if (a->run->plan.groups > 0) {
+        t->retention_bytes = -1;
+        t->has_ever_had_retention = false;
+    }
 }
 
 /* Segments that are full after a few batches, or after a moment, or hardly ever. */
@@ -324,8 +328,9 @@ static void change(struct admin *a)
         create(a, n);
         return;
     }
-    /* A topic that is deleted wakes all who read it, and so hides a wake-up that was lost. */
-    if (a->run->is_sparse)
+    /* A topic that is deleted wakes all who read it, and so hides a wake-up that was lost. Groups
+     * have to read everything. */
+    if (a->run->is_sparse || a->run->plan.groups > 0)
         return;
     switch (run_choose(a->run, 12)) {
     case 0: delete_topic(a, n); break;

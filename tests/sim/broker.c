@@ -3,7 +3,7 @@
  * The whole broker in the simulated world.
  *
  *   sim/broker             fixed seeds, the short part (SEEDS=n: so many)
- *   SEED=n sim/broker      one seed, or with SEEDS from there on
+ *   SEED=n sim/broker      one seed, or with SEEDS from there on; above a million: with groups
  *   HUNT=1                 goes on behind a violation, and tells of each in one line
  *
  * Each seed runs in a child. A violation prints the story of the seed, its last events, and in
@@ -23,6 +23,7 @@
 
 #define SEEDS_SHORT 100
 #define SEEDS_PLANTED 400
+#define GROUP_SHARE 4 /* one seed with groups for so many without */
 #define TRACE_LINES 40
 
 /* Only where the address sanitizer is linked in. */
@@ -97,6 +98,20 @@ static void add(struct counts *sum, const struct counts *c)
         to[i] += from[i];
 }
 
+static void print_group_counts(const struct counts *c)
+{
+    printf("  groups: %lld joins, %lld generations, %lld heartbeats; %lld members vanished, %lld "
+           "left, %lld paused; %lld answers to ghosts; %lld times agreed\n",
+           (long long)c->joins, (long long)c->generations, (long long)c->beats,
+           (long long)c->vanished, (long long)c->leaves, (long long)c->pauses, (long long)c->ghosts,
+           (long long)c->agreed);
+    printf("  offsets: %lld committed, %lld refused, %lld read, %lld expired; %lld records "
+           "processed; %lld told to wait for a load, %lld clock jumps\n",
+           (long long)c->commits, (long long)c->commits_refused, (long long)c->offsets_read,
+           (long long)c->offsets_expired, (long long)c->records_processed,
+           (long long)c->told_to_wait, (long long)c->clock_jumps);
+}
+
 static void print_counts(const struct counts *c, uint64_t seeds)
 {
     printf("%llu seeds, %lld events: %lld requests, %lld answers, %lld connections (%lld lost)\n",
@@ -114,6 +129,8 @@ static void print_counts(const struct counts *c, uint64_t seeds)
            (long long)c->starts, (long long)c->clean_stops, (long long)c->crashes,
            (long long)c->power_cuts, (long long)c->failed_starts, (long long)c->cut_bytes,
            (long long)c->lost);
+    if (c->joins > 0)
+        print_group_counts(c);
 }
 
 /* Per seed, on average; a world in which nothing happens proves nothing. */
@@ -124,6 +141,16 @@ static bool has_shown_enough(const struct counts *c, int64_t seeds)
            c->crashes > seeds && c->power_cuts > seeds && c->clean_stops > 2 * seeds &&
            c->topics_made > 3 * seeds && c->topics_deleted > seeds && c->retained > 50 * seeds &&
            c->cut_bytes > 0 && c->lost > 10 * seeds && c->woken > 50 * seeds;
+}
+
+static bool groups_have_shown_enough(const struct counts *c, int64_t seeds)
+{
+    return c->events > 10000 * seeds && c->joins > 20 * seeds && c->generations > 5 * seeds &&
+           c->commits > 100 * seeds && c->offsets_read > 1000 * seeds &&
+           c->records_processed > 400 * seeds && c->vanished > seeds && c->leaves > seeds &&
+           c->pauses > seeds && c->ghosts > seeds && c->commits_refused > seeds &&
+           c->starts > 3 * seeds && c->crashes > seeds && c->power_cuts > seeds / 2 &&
+           c->offsets_expired > seeds && c->told_to_wait > 0 && c->agreed > 10 * seeds;
 }
 
 static uint64_t number_of(const char *name, uint64_t otherwise)
@@ -147,10 +174,16 @@ static int fail(const struct order_of_run *order, const struct outcome *found)
     return 1;
 }
 
-static int run_seeds(void)
+static bool is_enough(const struct counts *c, uint64_t first, uint64_t count)
 {
-    uint64_t first = number_of("SEED", 1);
-    uint64_t count = number_of("SEEDS", getenv("SEED") ? 1 : SEEDS_SHORT);
+    if (first > GROUP_SEEDS)
+        return count < SEEDS_SHORT / GROUP_SHARE || groups_have_shown_enough(c, (int64_t)count);
+    return count < SEEDS_SHORT || has_shown_enough(c, (int64_t)count);
+}
+
+/* Returns how many have failed. */
+static int run_seeds(uint64_t first, uint64_t count)
+{
     struct order_of_run o = {.fault = (int)number_of("FAULT", 0)};
     struct counts sum = {0};
     struct outcome out;
@@ -167,16 +200,24 @@ static int run_seeds(void)
         failed += !ok;
     }
     print_counts(&sum, count);
-    if (failed > 0) {
-        printf("%llu passed, %d failed\n", (unsigned long long)count - (uint64_t)failed, failed);
-        return 1;
-    }
-    if (count >= SEEDS_SHORT && !has_shown_enough(&sum, (int64_t)count)) {
-        printf("the seeds have not exercised what they should: this shows nothing\n");
-        return 1;
-    }
-    printf("%llu passed, 0 failed\n", (unsigned long long)count);
-    return 0;
+    if (failed > 0 || is_enough(&sum, first, count))
+        return failed;
+    printf("the seeds have not exercised what they should: this shows nothing\n");
+    return 1;
+}
+
+/* Those that were asked for, or both kinds of run. */
+static int run_all(void)
+{
+    uint64_t count = number_of("SEEDS", getenv("SEED") ? 1 : SEEDS_SHORT);
+    uint64_t with_groups = getenv("SEED") ? 0 : MAX(count / GROUP_SHARE, 1);
+    int failed = run_seeds(number_of("SEED", 1), count);
+
+    if (with_groups > 0 && (failed == 0 || getenv("HUNT")))
+        failed += run_seeds(GROUP_SEEDS + 1, with_groups);
+    printf("%llu passed, %d failed\n", (unsigned long long)(count + with_groups) - (uint64_t)failed,
+           failed);
+    return failed > 0;
 }
 
 /* ---- planted mistakes ------------------------------------------------------------------- */
@@ -196,17 +237,19 @@ static bool find_fault(int fault)
     int64_t events = 0;
     struct outcome out;
 
-    for (o.seed = 1; o.seed <= SEEDS_PLANTED; o.seed++) {
-        bool ok = try_seed(&o, &out);
+    for (int i = 1; i <= SEEDS_PLANTED; i++) {
+        bool ok;
 
+        o.seed = (uint64_t)i + (planted_is_of_groups(fault) ? GROUP_SEEDS : 0);
+        ok = try_seed(&o, &out);
         events += out.counts.events;
         if (ok)
             continue;
-        printf("%-66s %5llu %9lld %7.1f  %s\n", planted_text(fault), (unsigned long long)o.seed,
+        printf("%-66s %7llu %9lld %7.1f  %s\n", planted_text(fault), (unsigned long long)o.seed,
                (long long)events, seconds() - before, out.violation);
         return true;
     }
-    printf("%-66s   not found in %d seeds, %lld events\n", planted_text(fault), SEEDS_PLANTED,
+    printf("%-66s     not found in %d seeds, %lld events\n", planted_text(fault), SEEDS_PLANTED,
            (long long)events);
     return false;
 }
@@ -215,7 +258,7 @@ static int find_faults(void)
 {
     int found = 0;
 
-    printf("%-66s %5s %9s %7s\n", "planted mistake", "seed", "events", "seconds");
+    printf("%-66s %7s %9s %7s\n", "planted mistake", "seed", "events", "seconds");
     for (int fault = 1; fault <= planted_count(); fault++)
         found += find_fault(fault);
     printf("%d passed, %d failed\n", found, planted_count() - found);
@@ -225,5 +268,7 @@ static int find_faults(void)
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    return planted_count() > 0 && !getenv("SEED") && !getenv("SEEDS") ? find_faults() : run_seeds();
+    if (planted_count() > 0 && !getenv("SEED") && !getenv("SEEDS"))
+        return find_faults();
+    return run_all();
 }

@@ -32,6 +32,7 @@ static void tick(struct io_op *op)
         consumer_tick(c->consumers[i]);
     if (c->verifies)
         consumer_tick(c->verifier);
+    fleet_tick(run);
     io_timer_set(run->client_loop, &c->tick, run_now(run) + TICK_NS);
 }
 
@@ -47,6 +48,7 @@ static void started(void *ctx)
     for (int i = 0; i < run->plan.consumers; i++)
         c->consumers[i] = consumer_new(run, i, false);
     c->verifier = consumer_new(run, CONSUMERS_MAX, true);
+    fleet_start(run);
     io_timer_set(run->client_loop, &c->tick, run_now(run));
 }
 
@@ -94,7 +96,8 @@ bool clients_have_verified(const struct run *run)
     for (int i = 0; i < run->plan.consumers; i++)
         if (!consumer_is_done(c->consumers[i]))
             return false;
-    return c->verifies && consumer_is_done(c->verifier) && admin_is_settled(c->admin);
+    return c->verifies && consumer_is_done(c->verifier) && admin_is_settled(c->admin) &&
+           fleet_is_settled(c->run);
 }
 
 void clients_complain(const struct run *run)
@@ -104,6 +107,7 @@ void clients_complain(const struct run *run)
     for (int i = 0; i < run->plan.consumers; i++)
         consumer_complain(c->consumers[i]);
     consumer_complain(c->verifier);
+    fleet_complain(c->run);
 }
 
 void clients_free(struct run *run)
@@ -116,5 +120,6 @@ void clients_free(struct run *run)
     for (int i = 0; i < run->plan.consumers; i++)
         consumer_free(c->consumers[i]);
     consumer_free(c->verifier);
+    fleet_free(c->run);
     free(c);
 }

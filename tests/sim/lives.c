@@ -24,6 +24,7 @@
 #define STOP_NS (20 * SECOND)
 #define SETTLE_NS (30 * SECOND)
 #define CALM_WORK_NS (400 * MS)
+#define SLOW_SYNC_NS (20 * MS)
 
 /* ---- common ----------------------------------------------------------------------------- */
 
@@ -356,12 +357,16 @@ static void choose_plan(struct run *run)
     p->has_page_cache_topics = maybe(run);
     p->crash_calls_max = calls[run_choose(run, 3)];
     p->retention_check_ms = maybe(run) ? 200 : 30000;
+    if (run->seed > GROUP_SEEDS)
+        fleet_choose_plan(run);
 }
 
 static void make_weather(struct run *run)
 {
     struct sim_options *o = sim_world_options(run->world);
 
+    if (run->plan.has_slow_syncs)
+        o->disk_sync_ns_max = SLOW_SYNC_NS;
     if (!run->plan.has_weather)
         return;
     o->net_chunk_ppm = run_choose(run, 100000);

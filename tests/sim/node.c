@@ -29,6 +29,21 @@ static void set(struct config *c, const char *fmt, ...)
     assert(!err);
 }
 
+/* Sessions of a moment, and a topic of offsets that is compacted all the time. */
+static void set_groups(struct config *c, const struct plan *p)
+{
+    set(c, "group.min.session.timeout.ms=%d", 100);
+    set(c, "group.initial.rebalance.delay.ms=%d", p->rebalance_delay_ms);
+    set(c, "offsets.topic.num.partitions=%d", p->offsets_partitions);
+    set(c, "offsets.topic.segment.bytes=%d", p->offsets_segment_bytes);
+    set(c, "offsets.load.buffer.size=%d", p->offsets_load_bytes);
+    set(c, "offsets.retention.minutes=%d", OFFSETS_RETENTION_MINUTES);
+    set(c, "offsets.retention.check.interval.ms=%d", 300);
+    set(c, "log.cleaner.backoff.ms=%d", 100);
+    set(c, "log.cleaner.dedupe.buffer.size=%d", 1 << 20);
+    set(c, "log.cleaner.delete.retention.ms=%d", 200);
+}
+
 static struct config *settings(const struct run *run)
 {
     struct config *c = config_new();
@@ -47,6 +62,8 @@ static struct config *settings(const struct run *run)
     set(c, "replica.high.watermark.checkpoint.interval.ms=%d", 250);
     set(c, "log.segment.delete.delay.ms=%d", 100);
     set(c, "log.index.interval.bytes=%d", 400);
+    if (run->plan.groups > 0)
+        set_groups(c, &run->plan);
     err = config_validate(c, &message);
     assert(!err);
     return c;
@@ -109,6 +126,8 @@ static void node_main(struct io *io, void *ctx)
 void node_start(struct run *run)
 {
     run->is_ready = run->is_stopped = false;
+    run->life++;
+    fleet_new_life(run);
     run->broker_io = sim_process_start(run->broker_host, NULL, node_main, run);
 }
 

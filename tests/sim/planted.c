@@ -27,6 +27,11 @@ const char *planted_text(int fault)
     return texts[fault];
 }
 
+bool planted_is_of_groups(int fault)
+{
+    return fault >= (int)PLANTED_FIRST_OF_GROUPS;
+}
+
 void planted_choose(int fault)
 {
     planted_fault = (enum planted)fault;
@@ -43,6 +48,12 @@ const char *planted_text(int fault)
 {
     (void)fault;
     return "nothing";
+}
+
+bool planted_is_of_groups(int fault)
+{
+    (void)fault;
+    return false;
 }
 
 void planted_choose(int fault)

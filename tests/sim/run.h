@@ -20,6 +20,11 @@
 #define PRODUCERS_MAX 4
 #define CONSUMERS_MAX 3
 
+/* Seeds above this one are runs with consumer groups (group.h) instead of topics that come and go.
+ */
+#define GROUP_SEEDS 1000000
+#define OFFSETS_RETENTION_MINUTES 5
+
 /* What a seed decides about its run: a mix of its own, so that rare mixes are tried as well. */
 struct plan {
     int shards;
@@ -36,6 +41,15 @@ struct plan {
     bool has_page_cache_topics; /* some have flush.on.ack=false */
     uint32_t crash_calls_max;
     int retention_check_ms;
+    /* runs with groups */
+    int groups; /* 0: none */
+    int members;
+    bool has_clock_jumps;
+    int rebalance_delay_ms;
+    int offsets_segment_bytes;
+    int offsets_load_bytes;
+    int offsets_partitions;
+    bool has_slow_syncs;
 };
 
 /* What was exercised: a run without it shows nothing. */
@@ -64,6 +78,22 @@ struct counts {
     int64_t woken;    /* parked fetches that an append has woken */
     int64_t events;
     int64_t lost; /* writes and names that power cuts took */
+    /* groups */
+    int64_t joins;
+    int64_t generations; /* whose assignment was told */
+    int64_t beats;
+    int64_t commits; /* of one partition, acknowledged */
+    int64_t commits_refused;
+    int64_t offsets_read;
+    int64_t offsets_expired;
+    int64_t records_processed;
+    int64_t vanished;
+    int64_t leaves;
+    int64_t pauses;
+    int64_t ghosts;       /* answers to processes that were gone */
+    int64_t told_to_wait; /* while groups were loaded */
+    int64_t clock_jumps;
+    int64_t agreed; /* looks at a group that has had time to agree */
 };
 
 struct run {
@@ -82,7 +112,9 @@ struct run {
     struct io *client_io;
     struct io_loop *client_loop;
     struct clients *clients;
-    struct list peers; /* struct peer by link */
+    struct list peers;          /* struct peer by link */
+    struct group_world *groups; /* NULL: a run without */
+    int life;                   /* of the broker, counted */
     bool is_sparse;    /* this life: bursts and silences, so that nobody hides a lost wake-up */
     bool no_producing; /* the end: only what is there is read */
     bool ends;         /* the clients' process ends */
@@ -125,6 +157,17 @@ bool clients_have_verified(const struct run *run);
 /* They have not, and had all the time of the world: says what is missing. */
 void clients_complain(const struct run *run);
 void clients_free(struct run *run);
+
+/* ---- group_world.c: the fleet: all members of all groups, on the clients' loop */
+void fleet_choose_plan(struct run *run);
+void fleet_start(struct run *run);
+void fleet_tick(struct run *run);
+/* The broker starts again: what was on its way to the one before will not arrive. */
+void fleet_new_life(struct run *run);
+/* All groups agree, and have processed and committed all that is known. */
+bool fleet_is_settled(struct run *run);
+void fleet_complain(struct run *run);
+void fleet_free(struct run *run);
 
 /* ---- lives.c: runs one seed; the world is freed if nothing in it was killed */
 void run_seed(struct run *run, const struct sim_options *options);
