@@ -24,6 +24,9 @@ FLEXIBLE_FROM = {
     "DescribeCluster": 0, "DescribeProducers": 0, "DescribeTopicPartitions": 0,
     "OffsetCommit": 8, "OffsetFetch": 6, "JoinGroup": 6, "Heartbeat": 4, "LeaveGroup": 4,
     "SyncGroup": 4, "DescribeGroups": 5, "ListGroups": 3, "DeleteGroups": 2, "OffsetDelete": 99,
+    "LeaderAndIsr": 4, "StopReplica": 2, "UpdateMetadata": 6, "ControlledShutdown": 3,
+    "ElectLeaders": 2, "AlterPartitionReassignments": 0, "ListPartitionReassignments": 0,
+    "AlterPartition": 0, "AllocateProducerIds": 0,
 }
 
 REQUESTS = {
@@ -35,7 +38,7 @@ REQUESTS = {
         topics:[topic(0-12):s topic_id(13+):uuid partitions:[partition:i32
         current_leader_epoch(9+):i32 fetch_offset:i64 last_fetched_epoch(12+):i32
         log_start_offset(5+):i64 partition_max_bytes:i32 replica_directory_id(17+,#0):uuid
-        high_watermark(18+,#1):i64]] forgotten(7+):[topic(0-12):s topic_id(13+):uuid
+        high_watermark(18+,#1):i64 durable_offset(12+,#9092):i64]] forgotten(7+):[topic(0-12):s topic_id(13+):uuid
         partitions:[i32]] rack_id(11+):s""",
     "ListOffsets": """replica_id:i32 isolation_level(2+):i8 topics:[name:s partitions:[
         partition_index:i32 current_leader_epoch(4+):i32 timestamp:i64 max_num_offsets(0):i32]]
@@ -88,6 +91,39 @@ REQUESTS = {
     "ListGroups": "states_filter(4+):[s] types_filter(5+):[s]",
     "DeleteGroups": "groups_names:[s]",
     "OffsetDelete": "group_id:s topics:[name:s partitions:[partition_index:i32]]",
+    "LeaderAndIsr": """controller_id:i32 is_kraft_controller(7+):bool controller_epoch:i32
+        broker_epoch(2+):i64 type(5+):i8 ungrouped_partition_states(0-1):[topic_name:s
+        partition_index:i32 controller_epoch:i32 leader:i32 leader_epoch:i32 isr:[i32]
+        partition_epoch:i32 replicas:[i32] is_new(1):bool] topic_states(2+):[topic_name:s
+        topic_id(5+):uuid partition_states:[partition_index:i32 controller_epoch:i32 leader:i32
+        leader_epoch:i32 isr:[i32] partition_epoch:i32 replicas:[i32] adding_replicas(3+):[i32]
+        removing_replicas(3+):[i32] is_new:bool leader_recovery_state(6+):i8]]
+        live_leaders:[broker_id:i32 host_name:s port:i32]""",
+    "StopReplica": """controller_id:i32 is_kraft_controller(4+):bool controller_epoch:i32
+        broker_epoch(1+):i64 delete_partitions(0-2):bool
+        ungrouped_partitions(0):[topic_name:s partition_index:i32]
+        topics(1-2):[name:s partition_indexes:[i32]] topic_states(3+):[topic_name:s
+        partition_states:[partition_index:i32 leader_epoch:i32 delete_partition:bool]]""",
+    "UpdateMetadata": """controller_id:i32 is_kraft_controller(8+):bool type(8+,#0):i8
+        controller_epoch:i32 broker_epoch(5+):i64 ungrouped_partition_states(0-4):[topic_name:s
+        partition_index:i32 controller_epoch:i32 leader:i32 leader_epoch:i32 isr:[i32]
+        zk_version:i32 replicas:[i32] offline_replicas(4):[i32]] topic_states(5+):[topic_name:s
+        topic_id(7+):uuid partition_states:[partition_index:i32 controller_epoch:i32 leader:i32
+        leader_epoch:i32 isr:[i32] zk_version:i32 replicas:[i32] offline_replicas:[i32]]]
+        live_brokers:[id:i32 v0_host(0):s v0_port(0):i32 endpoints(1+):[port:i32 host:s
+        listener(3+):s security_protocol:i16] rack(2+):s?]""",
+    "ControlledShutdown": "broker_id:i32 broker_epoch(2+):i64",
+    "ElectLeaders": """election_type(1+):i8 topic_partitions:[topic:s partitions:[i32]]?
+        timeout_ms:i32""",
+    "AlterPartitionReassignments": """timeout_ms:i32 allow_replication_factor_change(1+):bool
+        topics:[name:s partitions:[partition_index:i32 replicas:[i32]?]]""",
+    "ListPartitionReassignments": """timeout_ms:i32
+        topics:[name:s partition_indexes:[i32]]?""",
+    "AlterPartition": """broker_id:i32 broker_epoch:i64 topics:[topic_name(0-1):s
+        topic_id(2+):uuid partitions:[partition_index:i32 leader_epoch:i32 new_isr(0-2):[i32]
+        new_isr_with_epochs(3+):[broker_id:i32 broker_epoch:i64] leader_recovery_state(1+):i8
+        partition_epoch:i32]]""",
+    "AllocateProducerIds": "broker_id:i32 broker_epoch:i64",
 }
 
 RESPONSES = {
@@ -186,7 +222,30 @@ RESPONSES = {
         error_message(3+):s?3+]""",
     "OffsetDelete": """error_code:i16 throttle_time_ms:i32 topics:[name:s partitions:[
         partition_index:i32 error_code:i16]]""",
+    "LeaderAndIsr": """error_code:i16 partition_errors(0-4):[topic_name:s partition_index:i32
+        error_code:i16] topics(5+):[topic_id:uuid partition_errors:[partition_index:i32
+        error_code:i16]]""",
+    "StopReplica": """error_code:i16 partition_errors:[topic_name:s partition_index:i32
+        error_code:i16]""",
+    "UpdateMetadata": "error_code:i16",
+    "ControlledShutdown": """error_code:i16 remaining_partitions:[topic_name:s
+        partition_index:i32]""",
+    "ElectLeaders": """throttle_time_ms:i32 error_code(1+):i16 results:[topic:s partitions:[
+        partition_id:i32 error_code:i16 error_message:s?]]""",
+    "AlterPartitionReassignments": """throttle_time_ms:i32
+        allow_replication_factor_change(1+):bool error_code:i16 error_message:s?
+        responses:[name:s partitions:[partition_index:i32 error_code:i16 error_message:s?]]""",
+    "ListPartitionReassignments": """throttle_time_ms:i32 error_code:i16 error_message:s?
+        topics:[name:s partitions:[partition_index:i32 replicas:[i32] adding_replicas:[i32]
+        removing_replicas:[i32]]]""",
+    "AlterPartition": """throttle_time_ms:i32 error_code:i16 topics:[topic_name(0-1):s
+        topic_id(2+):uuid partitions:[partition_index:i32 error_code:i16 leader_id:i32
+        leader_epoch:i32 isr:[i32] leader_recovery_state(1+):i8 partition_epoch:i32]]""",
+    "AllocateProducerIds": """throttle_time_ms:i32 error_code:i16 producer_id_start:i64
+        producer_id_len:i32""",
 }
+
+WITHOUT_CLIENT_ID = ("ControlledShutdown", 0)  # a header older than the client id
 
 INTS = {"i8": ">b", "i16": ">h", "i32": ">i", "i64": ">q", "bool": ">?"}
 TOKEN = re.compile(r"(\w+)(?:\(([^)]*)\))?:|([\w]+|[\[\]{}])|(\?)(?:(\d+)\+)?")
@@ -399,12 +458,20 @@ def decode_response(api, version, frame):
     return struct.unpack(">i", frame[:4])[0], values
 
 
+def header_of(api, version, frame):
+    """Return a request's client id, and where its header ends but for its tags."""
+    if (api, version) == WITHOUT_CLIENT_ID:
+        return "", 8
+    size = max(struct.unpack(">h", frame[8:10])[0], 0)
+    return frame[10:10 + size].decode(), 10 + size
+
+
 def decode_request(api, version, frame):
     """Return (client id, dict); assert that every byte was understood."""
     flexible = version >= FLEXIBLE_FROM[api]
-    size = struct.unpack(">h", frame[8:10])[0]
-    start = 10 + max(size, 0) + (1 if flexible else 0)
+    client_id, start = header_of(api, version, frame)
+    start += 1 if flexible else 0
     decoder = Decoder(version, flexible, frame[start:])
     values = decoder.struct(parse(REQUESTS[api]))
     assert decoder.at == len(frame) - start, f"{len(frame) - start - decoder.at} bytes left over"
-    return frame[10:10 + max(size, 0)].decode(), values
+    return client_id, values
