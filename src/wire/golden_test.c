@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes that we did not make: frames caught between real clients and real brokers, kept as
- * tests/golden/frames/<Api>-v<version>-<request|response>-<n>.hex. Each is decoded to its last
- * byte and encoded again, and must come out the same. Our encoder and decoder share a schema, so
- * only this can show that the schema is right. Each version that we serve needs its frames.
+ * Bytes that we did not make: frames caught between real clients and real brokers, and among the
+ * brokers of a cluster, kept as tests/golden/<frames|control>/<Api>-v<version>-<request|response>-
+ * <n>.hex. Each is decoded to its last byte and encoded again, and must come out the same. Our
+ * encoder and decoder share a schema, so only this can show that the schema is right. Two numbers
+ * of one width in the wrong order come back all the same; so what the controller says is also
+ * compared with what is known about its cluster. Each version that we serve needs its frames, and
+ * so does each that we only know.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,11 +23,13 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "wire/control_test_int.h"
 #include "wire/header.h"
 #include "wire/messages.h"
 #include "wire/print.h"
 
 #define FRAMES "tests/golden/frames"
+#define CONTROL "tests/golden/control"
 #define FILE_BYTES_MAX (4 * 1024 * 1024)
 #define MESSAGE_BYTES_MAX 512
 #define VERSIONS_MAX 32
@@ -59,7 +64,7 @@ static bool name_matches(const char *kafka, size_t n, const char *ours)
 
 static const struct api *find_by_name(const char *name, size_t n)
 {
-    for (int i = 0; i < API_COUNT; i++)
+    for (int i = 0; i < API_KNOWN_COUNT; i++)
         if (name_matches(name, n, api_at(i)->name))
             return api_at(i);
     return NULL;
@@ -106,14 +111,14 @@ static struct bytes parse_hex(const char *text)
     return (struct bytes){.p = p, .n = digits / 2};
 }
 
-static struct bytes read_frame(const char *name)
+static struct bytes read_frame(const char *dir, const char *name)
 {
     static char text[FILE_BYTES_MAX];
     char path[512];
     FILE *file;
     size_t n;
 
-    snprintf(path, sizeof(path), "%s/%s", FRAMES, name);
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
     file = fopen(path, "r");
     if (!file)
         fail_msg("%s: %s", path, strerror(errno));
@@ -183,6 +188,7 @@ static void check_body(const struct golden *g, const struct schema *schema, int1
     if (used != (size_t)body.n)
         fail_msg("%s: %zu of %d bytes understood", g->name, used, body.n);
     assert_true(wire_print(schema, version, msg, line, sizeof(line)) > 1);
+    check_control(g->api, version, g->is_request, msg);
     wire_encode(schema, version, msg, out);
     assert_int_equal(out->err, ERR_NONE);
     arena_fini(&arena);
@@ -211,52 +217,63 @@ static void check_golden(const struct golden *g)
 
 /* How often each version of each API was seen: responses at 0, requests at 1. */
 struct seen {
-    int count[API_COUNT][VERSIONS_MAX][2];
+    int count[API_KNOWN_COUNT][VERSIONS_MAX][2];
 };
 
-static void check_file(const char *name, struct seen *seen)
+static void check_file(const char *dir, const char *name, struct seen *seen)
 {
     struct golden g;
 
     if (!parse_name(name, &g))
         fail_msg("%s: name of no API", name);
     assert_in_range(g.version, 0, VERSIONS_MAX - 1);
-    g.frame = read_frame(name);
+    g.frame = read_frame(dir, name);
     check_golden(&g);
     free((void *)(uintptr_t)g.frame.p);
-    for (int i = 0; i < API_COUNT; i++)
+    for (int i = 0; i < API_KNOWN_COUNT; i++)
         seen->count[i][g.version][g.is_request] += api_at(i) == g.api;
+}
+
+static void check_directory(const char *path, struct seen *seen)
+{
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+
+    if (!dir)
+        fail_msg("no directory %s: run from the top of the source tree", path);
+    while ((entry = readdir(dir)))
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, "README.md") != 0)
+            check_file(path, entry->d_name, seen);
+    closedir(dir);
 }
 
 static void check_seen(const struct api *api, const int count[VERSIONS_MAX][2])
 {
-    for (int version = api->min; version <= api->max; version++)
+    bool is_served = api->max >= 0;
+    int first = is_served ? api->min : schema_first(api->request);
+    int last = is_served ? api->max : schema_last(api->request);
+
+    for (int version = first; version <= last; version++)
         if (!count[version][0] || !count[version][1])
             fail_msg("%s version %d: no golden %s", api->name, version,
                      count[version][0] ? "request" : "response");
 }
 
-static void every_served_version_has_golden_frames_and_they_come_back(void **state)
+static void every_version_has_golden_frames_and_they_come_back(void **state)
 {
     struct seen seen = {0};
-    DIR *dir = opendir(FRAMES);
-    struct dirent *entry;
 
     (void)state;
-    if (!dir)
-        fail_msg("no directory " FRAMES ": run from the top of the source tree");
-    while ((entry = readdir(dir)))
-        if (entry->d_name[0] != '.' && strcmp(entry->d_name, "README.md") != 0)
-            check_file(entry->d_name, &seen);
-    closedir(dir);
-    for (int i = 0; i < API_COUNT; i++)
+    check_directory(FRAMES, &seen);
+    check_directory(CONTROL, &seen);
+    for (int i = 0; i < API_KNOWN_COUNT; i++)
         check_seen(api_at(i), seen.count[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_served_version_has_golden_frames_and_they_come_back),
+        cmocka_unit_test(every_version_has_golden_frames_and_they_come_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
