@@ -43,8 +43,8 @@ enum api_flag {
 
 struct api {
     int16_t key;
-    int16_t min; /* versions that we serve, both inclusive; the schemas may know more */
-    int16_t max; /* -1: none is served */
+    int16_t min;           /* versions that we serve, both inclusive; the schemas may know more */
+    int16_t max;           /* -1: none is served */
     int16_t flexible_from; /* first version with compact lengths and tagged fields */
     uint32_t flags;        /* enum api_flag */
     const char *name;      /* as in the message structs: "list_offsets" */
