@@ -41,10 +41,11 @@ mkdir -p "$one" "$three"
 "$tool" start "$one" "$(free_port)" || fail "no ZooKeeper"
 servers=$("$tool" servers "$one")
 run suite_test "$servers"
+run registration_test "$servers"
 run zookeeper_test "$servers"
 "$tool" stop "$one"
 : >"$work/count"
-echo "the keepers' suite and the tests of lost connections pass"
+echo "the suite of all keepers, registration and the tests of lost connections pass"
 
 "$tool" start "$three" "$(free_port)" 3 || fail "no ensemble"
 "$tests/zookeeper_test" "$("$tool" servers "$three")" count >"$work/count" 2>"$work/count.err" &
