@@ -46,6 +46,7 @@ start_strandline() {
         shift
     fi
     [ -x "$program" ] || fail "there is no $program; build it or set STRANDLINE"
+    : >"$work/out" # Or the loop below may find what the broker before has said.
     "$program" serve "${place[@]}" --set "listeners=PLAINTEXT://127.0.0.1:0" "$@" \
         >"$work/out" 2>"$work/err" &
     broker_pid=$!
