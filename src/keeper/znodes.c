@@ -381,15 +381,14 @@ char *znode_topic_json(const struct znode_topic *t)
 {
     int32_t n = t->partition_count;
     char id[UUID_TEXT_BYTES];
-    json_t *o = json_pack("{s:o, s:o, s:o, s:i}", "removing_replicas",
-                          assignment_json(t->removing, n, true), "partitions",
-                          assignment_json(t->replicas, n, false), "adding_replicas",
-                          assignment_json(t->adding, n, true), "version", 3);
+    json_t *id_json;
 
     uuid_to_text(t->id, id);
-    if (!uuid_is_zero(t->id))
-        json_object_set_new(o, "topic_id", json_string(id));
-    return to_text(o);
+    id_json = uuid_is_zero(t->id) ? NULL : json_string(id);
+    return to_text(json_pack(
+        "{s:o, s:o*, s:o, s:o, s:i}", "partitions", assignment_json(t->replicas, n, false),
+        "topic_id", id_json, "adding_replicas", assignment_json(t->adding, n, true),
+        "removing_replicas", assignment_json(t->removing, n, true), "version", 3));
 }
 
 /* Fills `out`, by partition, of which there are `count`. */

@@ -295,14 +295,14 @@ static void topics_are_written_as_version_3_and_read(void **state)
     struct metadata_ids replicas[] = {{ids, 2}, {ids, 1}};
     struct metadata_ids adding[] = {{NULL, 0}, {ids + 1, 1}};
     struct znode_topic t = {.partition_count = 2, .replicas = replicas};
-    const char *text = "{\"removing_replicas\":{},\"partitions\":{\"0\":[2,3],\"1\":[2]},"
-                       "\"adding_replicas\":{\"1\":[3]},\"version\":3,"
-                       "\"topic_id\":\"AAECAwQFBgcICQoLDA0ODw\"}";
+    const char *text = "{\"partitions\":{\"0\":[2,3],\"1\":[2]},"
+                       "\"topic_id\":\"AAECAwQFBgcICQoLDA0ODw\",\"adding_replicas\":{\"1\":[3]},"
+                       "\"removing_replicas\":{},\"version\":3}";
 
     (void)state;
     assert_text(znode_topic_json(&t),
-                "{\"removing_replicas\":{},\"partitions\":{\"0\":[2,3],\"1\":[2]},"
-                "\"adding_replicas\":{},\"version\":3}");
+                "{\"partitions\":{\"0\":[2,3],\"1\":[2]},\"adding_replicas\":{},"
+                "\"removing_replicas\":{},\"version\":3}");
     for (uint8_t i = 0; i < 16; i++)
         t.id.b[i] = i;
     t.adding = adding;
