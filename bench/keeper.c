@@ -118,7 +118,7 @@ static struct figures run(struct bench *b, int in_flight, int multis, int nodes_
     io_run(b->io);
     f.open_ms = (double)(opened - begin) / 1e6;
     f.run_ms = (double)(io_mono_ns(b->io) - opened) / 1e6;
-    keeper_sqlite_close(b->keeper);
+    keeper_free(b->keeper);
     io_free(b->io);
     return f;
 }

@@ -290,7 +290,7 @@ void broker_close(struct broker *b)
     for (int i = 0; i < b->listener_count; i++)
         free_listener(&b->listeners[i]);
     if (b->keeper)
-        keeper_sqlite_close(b->keeper);
+        keeper_free(b->keeper);
     for (int i = 0; i < b->dir_count; i++) {
         log_dir_close(b->dirs[i]);
         log_dir_found_free(&b->found[i]);

@@ -146,15 +146,16 @@ int64_t keeper_session_id(const struct keeper *k);
 /*
  * Ends the session, with its ephemeral nodes and watches: calls whose results were not told yet
  * complete with ERR_CANCELLED (a multi among them may have happened), then the state is
- * KEEPER_CLOSED, then `done`, and it is gone (an SQLite keeper: ready for keeper_sqlite_close).
+ * KEEPER_CLOSED, then `done`, and it is gone (an SQLite keeper: ready for keeper_free).
  * No call may follow, not even from the callbacks of cancelled ones.
  */
 void keeper_close(struct keeper *k, void (*done)(void *ctx), void *ctx);
 
 /*
- * Blocking, after io_run, where the process ends without keeper_close, or before its `done`: an
- * orderly end of an SQLite or ZooKeeper keeper. Nobody is told anything, calls that have not
- * completed never will, watches are idle; their memory lives until here.
+ * Blocking, after io_run: the orderly end of a keeper in SQLite, with or without keeper_close
+ * before, and of one on ZooKeeper whose keeper_close was not called or has not told its end. Nobody
+ * is told anything: calls that have not completed never will, watches are idle; their memory lives
+ * until here.
  */
 void keeper_free(struct keeper *k);
 
@@ -185,11 +186,6 @@ void keeper_memory_expire(struct keeper *k);
 must_use enum err keeper_sqlite_open(struct io *io, const char *path, struct io_loop *loop,
                                      const struct keeper_events *events, void *ctx,
                                      struct keeper **out, char **message);
-/*
- * Blocking, after io_run: ends the lane and closes the file, with or without keeper_close before.
- * Calls that have not completed never will, watches are idle; their memory lives until here.
- */
-void keeper_sqlite_close(struct keeper *k);
 
 /*
  * The tree in ZooKeeper, under the chroot of the connect string, which is made if it is not there.

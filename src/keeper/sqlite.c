@@ -317,10 +317,32 @@ static void sqlite_close(struct keeper *k, void (*done)(void *ctx), void *ctx)
     session_close(&sqlite_keeper_of(k)->session, done, ctx);
 }
 
-/* The memory goes with keeper_sqlite_close. */
+/* The memory goes with keeper_free. */
 static void sqlite_gone(struct session *s)
 {
     (void)s;
+}
+
+static void sqlite_free(struct sqlite_keeper *k)
+{
+    for (int i = 0; i < STATEMENTS; i++)
+        sqlite3_finalize(k->statements[i]);
+    int code = sqlite3_close(k->db); /* a checkpoint that fails leaves the log: nothing is lost */
+
+    assert(code != SQLITE_BUSY);
+    sqlite_vfs_free(k->vfs);
+    tree_fini(&k->tree);
+    free(k);
+}
+
+static void sqlite_release(struct keeper *keeper)
+{
+    struct sqlite_keeper *k = sqlite_keeper_of(keeper);
+
+    io_lane_free(k->lane);
+    session_fini(&k->session);
+    commits_free(k, UINT64_MAX);
+    sqlite_free(k);
 }
 
 static const struct keeper_vtable sqlite_vtable = {
@@ -328,7 +350,7 @@ static const struct keeper_vtable sqlite_vtable = {
     .multi = sqlite_multi,
     .unwatch = session_unwatch,
     .close = sqlite_close,
-    .release = keeper_sqlite_close,
+    .release = sqlite_release,
 };
 
 /* ---- Opening. */
@@ -573,18 +595,6 @@ static int64_t random_session_id(struct io *io)
     return (int64_t)(id >> 1 | 1);
 }
 
-static void release(struct sqlite_keeper *k)
-{
-    for (int i = 0; i < STATEMENTS; i++)
-        sqlite3_finalize(k->statements[i]);
-    int code = sqlite3_close(k->db); /* a checkpoint that fails leaves the log: nothing is lost */
-
-    assert(code != SQLITE_BUSY);
-    sqlite_vfs_free(k->vfs);
-    tree_fini(&k->tree);
-    free(k);
-}
-
 static struct sqlite_keeper *sqlite_new(struct io *io)
 {
     struct sqlite_keeper *k = xcalloc(1, sizeof(*k));
@@ -612,22 +622,11 @@ enum err keeper_sqlite_open(struct io *io, const char *path, struct io_loop *loo
 
         *message = xasprintf("%s: %s%s%s", path, err_text(err), has_reason ? ": " : "",
                              has_reason ? sqlite3_errmsg(k->db) : "");
-        release(k);
+        sqlite_free(k);
         return err;
     }
     k->lane = io_lane_new(io, "keeper", lane_run, k);
     session_begin(&k->session, loop, events, ctx);
     *out = &k->session.keeper;
     return ERR_NONE;
-}
-
-void keeper_sqlite_close(struct keeper *keeper)
-{
-    struct sqlite_keeper *k = sqlite_keeper_of(keeper);
-
-    assert(keeper->vtable == &sqlite_vtable);
-    io_lane_free(k->lane);
-    session_fini(&k->session);
-    commits_free(k, UINT64_MAX);
-    release(k);
 }

@@ -261,7 +261,7 @@ static void process_main(struct io *io, void *ctx)
     if (!err) {
         p->history->opened++;
         io_run(io);
-        keeper_sqlite_close(p->keeper);
+        keeper_free(p->keeper);
     }
     free(message);
     free(p);
@@ -461,7 +461,7 @@ static void failing_main(struct io *io, void *ctx)
     if (err)
         return;
     io_run(io);
-    keeper_sqlite_close(f->keeper);
+    keeper_free(f->keeper);
 }
 
 static void a_failed_commit_ends_the_keeper(void **state)
@@ -488,7 +488,7 @@ static void opening_main(struct io *io, void *ctx)
     assert_true(IMPLIES(f->open_err, message));
     free(message);
     if (!f->open_err)
-        keeper_sqlite_close(f->keeper);
+        keeper_free(f->keeper);
 }
 
 static enum err open_once(struct sim_world *w, struct failure *f)

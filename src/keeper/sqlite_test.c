@@ -57,7 +57,7 @@ static void make_file(struct fixture *f)
 
     assert_int_equal(open_keeper(f, create_nodes, &message), ERR_NONE);
     io_run(f->io);
-    keeper_sqlite_close(f->keeper);
+    keeper_free(f->keeper);
     io_free(f->io);
 }
 
@@ -194,7 +194,7 @@ static void a_log_without_its_file_is_not_believed(void **state)
     io_run(f->io);
     size_t n = read_file(log, bytes, sizeof(bytes));
 
-    keeper_sqlite_close(f->keeper);
+    keeper_free(f->keeper);
     io_free(f->io);
     unlink(f->path);
     write_file(log, bytes, n);

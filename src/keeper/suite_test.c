@@ -1006,7 +1006,7 @@ static struct keeper *sqlite_open(struct fixture *f, void *ctx)
 
 static void sqlite_forget(struct fixture *f)
 {
-    keeper_sqlite_close(f->keeper);
+    keeper_free(f->keeper);
     f->keeper = NULL;
 }
 
