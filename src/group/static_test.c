@@ -194,6 +194,25 @@ static void static_members_stay_when_they_miss_a_rebalance(void **state)
                   " m2@c/127.0.0.1:=\n");
 }
 
+static void a_sync_that_is_refused_starts_the_session_again(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=5 instance=i session=60000 rebalance=60000 range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1(i):t1\n"
+                  "> b join g v=5 instance=k session=6000 rebalance=60000 range=t1\n"
+                  "> a join g v=5 instance=i session=60000 rebalance=60000 member=m1 range=t1\n"
+                  "a member=m1 generation=2 protocol=range leader=m1 m1(i):t1 m2(k):t1\n"
+                  "b member=m2 generation=2 protocol=range leader=m1\n"
+                  "> sb sync g v=3 instance=k member=m2 gen=2\n"
+                  "> until 8000\n"
+                  "(at 7000)\n"
+                  "> a join g v=5 instance=i session=60000 rebalance=60000 member=m1 range=t2\n"
+                  "sb REBALANCE_IN_PROGRESS\n"
+                  "> until 6000\n"
+                  "a member=m1 generation=3 protocol=range leader=m1 m1(i):t2\n"
+                  "(at 15000)\n");
+}
+
 static void static_members_are_removed_by_their_instance_id(void **state)
 {
     (void)state;
@@ -287,6 +306,7 @@ int main(void)
         cmocka_unit_test(a_takeover_while_the_group_completes_starts_it_over),
         cmocka_unit_test(a_parked_join_of_the_process_before_is_fenced),
         cmocka_unit_test(static_members_stay_when_they_miss_a_rebalance),
+        cmocka_unit_test(a_sync_that_is_refused_starts_the_session_again),
         cmocka_unit_test(static_members_are_removed_by_their_instance_id),
         cmocka_unit_test(a_commit_of_the_process_before_is_fenced),
         cmocka_unit_test(a_takeover_that_a_rebalance_overtakes_is_told_to_come_again),

@@ -40,6 +40,7 @@ void group__refuse_sync(struct groups *g, struct group_member *m, enum err err)
     struct group_request *q = m->sync;
 
     m->sync = NULL;
+    group__restart_session(g, m); /* it may have ended while the Sync was parked */
     refuse(g, q, err);
 }
 
