@@ -486,16 +486,21 @@ static void put_number(struct config_overrides *o, const char *name, int64_t v)
     config_overrides_put(o, str_of(name), str_of(text));
 }
 
+/* A topic's segment.bytes has a lower limit, offsets.topic.segment.bytes has none. */
+#define SEGMENT_BYTES_MIN (1 << 20)
+
 static void prepare_group_topic(struct creations *cs)
 {
     const struct config *config = cs->control->config;
+    int64_t segment_bytes = config_i64(config, CONFIG_OFFSETS_TOPIC_SEGMENT_BYTES);
     struct config_overrides o = {0};
 
     if (metadata_find_topic(cs->control->image, str_of(GROUP_TOPIC)))
         return;
     config_overrides_put(&o, STR_LIT("cleanup.policy"), STR_LIT("compact"));
     config_overrides_put(&o, STR_LIT("compression.type"), STR_LIT("producer"));
-    put_number(&o, "segment.bytes", config_i64(config, CONFIG_OFFSETS_TOPIC_SEGMENT_BYTES));
+    put_number(&o, segment_bytes < SEGMENT_BYTES_MIN ? "internal.segment.bytes" : "segment.bytes",
+               segment_bytes);
     build_topic(cs, &cs->items[0], str_of(GROUP_TOPIC),
                 config_i32(config, CONFIG_OFFSETS_TOPIC_NUM_PARTITIONS), &o);
     config_overrides_fini(&o);
