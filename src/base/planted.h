@@ -45,7 +45,8 @@
     X(EXPIRE_OFFSETS_IN_USE, "expire offsets of a group that reads their topic")                   \
     X(FORGET_STATIC_MEMBER, "remove a static member that is late for a rebalance")                 \
     X(TWO_OF_AN_INSTANCE, "let a static member that comes back join beside itself")                \
-    X(VANISHED_WITHOUT_REBALANCE, "remove a member without a rebalance")
+    X(VANISHED_WITHOUT_REBALANCE, "remove a member without a rebalance")                           \
+    X(CLEAN_THE_NEWEST, "compact the newest offset away with the older ones")
 
 /* Rules of replication, switched off one at a time: src/replica/storm_test.c finds them. */
 #define PLANTED_REPLICA_FAULTS(X)                                                                  \

@@ -24,6 +24,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/planted.h"
 #include "log/clean_int.h"
 
 #define READ_BYTES ((int64_t)512 * 1024)
@@ -169,7 +170,7 @@ static bool is_kept(const struct cleaner *c, const struct record *r, int64_t hor
 {
     if (r->offset >= c->map_upto)
         return true;
-    if (r->key.n < 0 || r->offset < offset_map_get(&c->_map, r->key))
+    if (r->key.n < 0 || r->offset < offset_map_get(&c->_map, r->key) + PLANTED(CLEAN_THE_NEWEST))
         return false;
     return r->value.n >= 0 || horizon < 0 || c->now_ms < horizon;
 }
