@@ -64,15 +64,22 @@ void *xmemdup(const void *p, size_t n)
     return copy;
 }
 
-char *xasprintf(const char *fmt, ...)
+char *xvasprintf(const char *fmt, va_list args)
 {
     char *out = NULL;
+    int n = vasprintf(&out, fmt, args);
+
+    assert(n >= 0);
+    return out;
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+    char *out;
     va_list args;
-    int n;
 
     va_start(args, fmt);
-    n = vasprintf(&out, fmt, args);
+    out = xvasprintf(fmt, args);
     va_end(args);
-    assert(n >= 0);
     return out;
 }

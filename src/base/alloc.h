@@ -2,6 +2,7 @@
 #ifndef SL_BASE_ALLOC_H
 #define SL_BASE_ALLOC_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 /*
@@ -20,5 +21,6 @@ char *xstrndup(const char *s, size_t n);
 void *xmemdup(const void *p, size_t n);
 /* A formatted string, owned by the caller. */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *xvasprintf(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
 
 #endif

@@ -39,6 +39,8 @@ struct broker_args {
     void (*ready)(void *ctx, const struct broker_ready *ready);
     /* Recovery goes on: bytes scanned so far, partitions loaded of all. At most once a second. */
     void (*progress)(void *ctx, int64_t bytes, int32_t loaded, int32_t total);
+    /* The end has begun, for this reason; NULL: nobody need know. */
+    void (*stopping)(void *ctx, const char *why);
     /* The broker has ended by itself or by broker_stop; io_stop was called. ERR_NONE: cleanly. */
     void (*stopped)(void *ctx, enum err err, const char *why);
     void *ctx;

@@ -403,6 +403,8 @@ void control_stop(struct control *c, enum err err, const char *why)
     c->stop_err = err;
     c->stop_why = why;
     trace_info("broker.stopping", "why=\"%s\"", why);
+    if (c->broker->args.stopping)
+        c->broker->args.stopping(c->broker->args.ctx, why);
     if (c->load)
         load_cancel(c->load);
     control_enqueue(c, xcalloc(1, sizeof(struct task)), stop_run);

@@ -6,12 +6,15 @@
  * start took. Everything else goes to standard error.
  */
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "broker/broker.h"
 #include "cli/cli.h"
+#include "cli/log.h"
+#include "cli/notify.h"
 #include "http/http.h"
 
 #define CONFIG_FILE_BYTES_MAX (1024 * 1024)
@@ -19,7 +22,7 @@
 
 static const char help[] =
     "usage: strandline serve [--config FILE] [--set KEY=VALUE]... [--import FILE] [--ephemeral]\n"
-    "                        [--verbose]\n"
+    "                        [--verbose] [--log-format text|json]\n"
     "\n"
     "Runs a broker. Without arguments it listens on localhost:9092 and keeps its data in\n"
     "./strandline-data.\n"
@@ -31,6 +34,7 @@ static const char help[] =
     "                   kafka-configs.sh --describe or kafka-topics.sh --describe printed\n"
     "  --ephemeral      keep everything in a temporary directory, deleted at exit\n"
     "  --verbose        log more (connections, requests that fail)\n"
+    "  --log-format F   text or json: one line an event on standard error\n"
     "\n"
     "With http.address=HOST:PORT it answers /healthz, /readyz and /metrics there; --ephemeral\n"
     "takes a free port for that.\n"
@@ -41,27 +45,33 @@ struct serve {
     struct io *io;
     struct broker *broker;
     struct http *http; /* NULL: without */
+    struct cli_log log;
+    struct notify notify;
     struct config *config;
     char *ephemeral_dir; /* NULL: the data stays */
     char *import;        /* the text of a file; NULL: none */
     const char *import_file;
     size_t import_n;
-    bool is_verbose;
     int status;
 };
 
 extern char **environ;
 
-/* ---- what the broker reports ------------------------------------------------------------ */
-
-static void print_trace(void *ctx, enum trace_level level, const char *line)
+/* Says on the log why the command has failed. */
+static printf_like(2, 3) int fail(struct serve *s, const char *fmt, ...)
 {
-    static const char *const names[] = {"error", "warn", "info", "debug"};
-    struct serve *s = ctx;
+    va_list args;
+    char *text;
 
-    fprintf(stderr, "time=%lld level=%s event=%s\n", (long long)(s->io ? io_wall_ms(s->io) : 0),
-            names[level], line);
+    va_start(args, fmt);
+    text = xvasprintf(fmt, args);
+    va_end(args);
+    cli_log_say(&s->log, TRACE_ERROR, "serve.failed", "%s", text);
+    free(text);
+    return 1;
 }
+
+/* ---- what the broker reports ------------------------------------------------------------ */
 
 static void ready(void *ctx, const struct broker_ready *r)
 {
@@ -80,13 +90,23 @@ static void ready(void *ctx, const struct broker_ready *r)
         printf(", %s", http_url(s->http));
     printf("\n");
     fflush(stdout);
+    notify_ready(&s->notify, r->address);
 }
 
 static void progress(void *ctx, int64_t bytes, int32_t loaded, int32_t total)
 {
-    (void)ctx;
-    fprintf(stderr, "recovering: %d of %d partitions, %lld MiB scanned\n", loaded, total,
-            (long long)(bytes >> 20));
+    struct serve *s = ctx;
+
+    trace_info("broker.recovering", "loaded=%d partitions=%d scanned_bytes=%lld", loaded, total,
+               (long long)bytes);
+    notify_progress(&s->notify, bytes, loaded, total);
+}
+
+static void stopping(void *ctx, const char *why)
+{
+    struct serve *s = ctx;
+
+    notify_stopping(&s->notify, why);
 }
 
 static void stopped(void *ctx, enum err err, const char *why)
@@ -94,7 +114,7 @@ static void stopped(void *ctx, enum err err, const char *why)
     struct serve *s = ctx;
 
     if (err)
-        s->status = cli_fail("serve", "stopped: %s: %s", why, err_text(err));
+        s->status = fail(s, "stopped: %s: %s", why, err_text(err));
 }
 
 /* ---- settings --------------------------------------------------------------------------- */
@@ -107,12 +127,12 @@ static int load_file(struct serve *s, const char *path)
     enum err err = io_file_read_all(s->io, path, CONFIG_FILE_BYTES_MAX, &text, &n);
 
     if (err)
-        return cli_fail("serve", "cannot read %s: %s", path, err_text(err));
+        return fail(s, "cannot read %s: %s", path, err_text(err));
     err =
         config_load_properties(s->config, (struct str){.p = text, .n = (int32_t)n}, path, &message);
     free(text);
     if (err) {
-        cli_fail("serve", "%s", message);
+        fail(s, "%s", message);
         free(message);
     }
     return err ? 1 : 0;
@@ -124,7 +144,7 @@ static int load_environment(struct serve *s)
 
     if (!config_load_environment(s->config, (const char *const *)environ, &message))
         return 0;
-    cli_fail("serve", "%s", message);
+    fail(s, "%s", message);
     free(message);
     return 1;
 }
@@ -135,7 +155,7 @@ static int load_setting(struct serve *s, const char *setting)
 
     if (!config_load_setting(s->config, str_of(setting), &message))
         return 0;
-    cli_fail("serve", "%s", message);
+    fail(s, "%s", message);
     free(message);
     return 1;
 }
@@ -148,7 +168,7 @@ static int load_import(struct serve *s, const char *path)
     s->import = NULL;
     s->import_file = path;
     err = io_file_read_all(s->io, path, IMPORT_FILE_BYTES_MAX, &s->import, &s->import_n);
-    return err ? cli_fail("serve", "cannot read %s: %s", path, err_text(err)) : 0;
+    return err ? fail(s, "cannot read %s: %s", path, err_text(err)) : 0;
 }
 
 static int make_ephemeral(struct serve *s)
@@ -164,8 +184,7 @@ static int make_ephemeral(struct serve *s)
         xasprintf("%s/strandline-%016llx", tmp ? tmp : "/tmp", (unsigned long long)random);
     err = io_dir_make(s->io, s->ephemeral_dir);
     if (err)
-        return cli_fail("serve", "cannot make the directory %s: %s", s->ephemeral_dir,
-                        err_text(err));
+        return fail(s, "cannot make the directory %s: %s", s->ephemeral_dir, err_text(err));
     setting = xasprintf("log.dirs=%s", s->ephemeral_dir);
     status = load_setting(s, setting);
     free(setting);
@@ -180,15 +199,23 @@ static int finish_settings(struct serve *s)
     char *warning;
 
     if (config_validate(s->config, &message)) {
-        cli_fail("serve", "%s", message);
+        fail(s, "%s", message);
         free(message);
         return 1;
     }
     warning = config_warning(s->config);
     if (warning)
-        fprintf(stderr, "strandline serve: warning: %s\n", warning);
+        cli_log_say(&s->log, TRACE_WARN, "config.without_effect", "%s", warning);
     free(warning);
     return 0;
+}
+
+static int check_log_format(struct serve *s, const char *format)
+{
+    if (strcmp(format, "text") == 0 || strcmp(format, "json") == 0)
+        return 0;
+    fail(s, "there is no log format '%s': text or json", format);
+    return EXIT_USAGE;
 }
 
 /* Files, then environment, then --set: the last one wins, wherever it stands. */
@@ -199,6 +226,7 @@ static int parse(struct serve *s, int argc, char **argv)
         {"set", required_argument, NULL, 's'},
         {"ephemeral", no_argument, NULL, 'e'},
         {"verbose", no_argument, NULL, 'v'},
+        {"log-format", required_argument, NULL, 'l'},
         {"import", required_argument, NULL, 'i'},
         {"help", no_argument, NULL, 'h'},
         {0},
@@ -219,12 +247,14 @@ static int parse(struct serve *s, int argc, char **argv)
         else if (o == 'e')
             ephemeral = true;
         else if (o == 'v')
-            s->is_verbose = true;
+            continue; /* As --log-format: see look_ahead. */
+        else if (o == 'l')
+            status = check_log_format(s, optarg);
         else
             status = o == 'h' ? -1 : EXIT_USAGE;
     }
     if (!status && optind < argc) {
-        cli_fail("serve", "unexpected argument '%s'; see 'strandline serve --help'", argv[optind]);
+        fail(s, "unexpected argument '%s'; see 'strandline serve --help'", argv[optind]);
         status = EXIT_USAGE;
     }
     if (!status)
@@ -239,8 +269,9 @@ static int parse(struct serve *s, int argc, char **argv)
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-static void remove_tree(struct io *io, const char *path)
+static void remove_tree(struct serve *s, const char *path)
 {
+    struct io *io = s->io;
     struct io_names names = {0};
     struct io_stat st;
 
@@ -248,26 +279,20 @@ static void remove_tree(struct io *io, const char *path)
         return;
     if (!st.is_dir) {
         if (io_path_unlink(io, path))
-            cli_fail("serve", "cannot remove %s", path);
+            fail(s, "cannot remove %s", path);
         return;
     }
     if (!io_dir_list(io, path, &names)) {
         for (size_t i = 0; i < names.n; i++) {
             char *child = xasprintf("%s/%s", path, names.v[i]);
 
-            remove_tree(io, child);
+            remove_tree(s, child);
             free(child);
         }
         io_names_free(&names);
     }
     if (io_dir_remove(io, path))
-        cli_fail("serve", "cannot remove %s", path);
-}
-
-static void fail(char *message)
-{
-    cli_fail("serve", "%s", message ? message : "cannot start");
-    free(message);
+        fail(s, "cannot remove %s", path);
 }
 
 /* The port for probes, before anything is recovered: they can tell slow from broken. */
@@ -295,18 +320,20 @@ static int run(struct serve *s)
         .import_file = s->import_file,
         .ready = ready,
         .progress = progress,
+        .stopping = stopping,
         .stopped = stopped,
         .ctx = s,
     };
     char *message = NULL;
 
     if (broker_open(&args, &s->broker, &message)) {
-        fail(message);
+        fail(s, "%s", message ? message : "cannot start");
+        free(message);
         return 1;
     }
     if (open_http(s, &message)) {
-        fail(message);
-        s->status = 1;
+        s->status = fail(s, "%s", message);
+        free(message);
     } else {
         io_run(s->io);
     }
@@ -315,17 +342,35 @@ static int run(struct serve *s)
     return s->status;
 }
 
+/* What the log looks like has to be known before anything can be said on it. */
+static void look_ahead(int argc, char **argv, enum trace_level *level, bool *is_json)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *next = i + 1 < argc ? argv[i + 1] : "";
+
+        if (strcmp(argv[i], "--verbose") == 0 || strcmp(argv[i], "-v") == 0)
+            *level = TRACE_DEBUG;
+        if (strcmp(argv[i], "--log-format=json") == 0 ||
+            (strcmp(argv[i], "--log-format") == 0 && strcmp(next, "json") == 0))
+            *is_json = true;
+    }
+}
+
 int serve_run(int argc, char **argv)
 {
     struct serve s = {0};
-    struct io_options options = {.trace_level = TRACE_INFO, .trace_sink = print_trace};
+    struct io_options options = {
+        .trace_level = TRACE_INFO,
+        .trace_sink = cli_log_line,
+        .trace_ctx = &s.log,
+    };
+    bool is_json = false;
     int status;
 
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--verbose") == 0 || strcmp(argv[i], "-v") == 0)
-            options.trace_level = TRACE_DEBUG;
-    options.trace_ctx = &s;
+    look_ahead(argc, argv, &options.trace_level, &is_json);
     s.io = io_new(&options);
+    cli_log_init(&s.log, s.io, is_json, getenv("JOURNAL_STREAM"));
+    notify_init(&s.notify, s.io, getenv("NOTIFY_SOCKET"));
     s.config = config_new();
     status = parse(&s, argc, argv);
     if (status == -1) {
@@ -340,7 +385,7 @@ int serve_run(int argc, char **argv)
     }
     config_free(s.config);
     if (s.ephemeral_dir)
-        remove_tree(s.io, s.ephemeral_dir);
+        remove_tree(&s, s.ephemeral_dir);
     free(s.ephemeral_dir);
     free(s.import);
     io_free(s.io);

@@ -405,6 +405,10 @@ void io_lock_release(struct io_lock *lock);
  */
 must_use enum err io_stdin_read(struct io *io, void *p, size_t n, int wait_ms, size_t *got);
 
+/* Whether standard error is the file "DEVICE:INODE", as systemd names the stream of its journal
+ * in JOURNAL_STREAM. Any thread. */
+bool io_stderr_is(struct io *io, const char *device_inode);
+
 /*
  * One datagram to the Unix socket at `path` (beginning with '@': in the abstract namespace), for
  * whoever supervises this process. Never waits: ERR_AGAIN when its queue is full. ERR_NOT_FOUND,

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A word to the supervisor: systemd, or whoever else speaks its protocol of datagrams to a Unix
- * socket (sd_notify(3)). The socket is made for each word, since there are few.
+ * socket (sd_notify(3)). The socket is made for each word, since there are few. And whether the
+ * supervisor reads what we say on standard error (systemd.exec(5), JOURNAL_STREAM): the variable
+ * alone does not tell, because standard error may have been redirected since.
  */
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -43,4 +47,17 @@ enum err io_notify(struct io *io, const char *path, struct str text)
         err = err_of_errno(errno);
     close(fd);
     return err;
+}
+
+bool io_stderr_is(struct io *io, const char *device_inode)
+{
+    struct stat st;
+    char text[64];
+
+    (void)io;
+    if (fstat(STDERR_FILENO, &st) != 0)
+        return false;
+    snprintf(text, sizeof(text), "%llu:%llu", (unsigned long long)st.st_dev,
+             (unsigned long long)st.st_ino);
+    return strcmp(text, device_inode) == 0;
 }

@@ -289,6 +289,13 @@ void io_usage_read(struct io *io, struct io_usage *out)
     *out = (struct io_usage){0};
 }
 
+bool io_stderr_is(struct io *io, const char *device_inode)
+{
+    (void)io;
+    (void)device_inode;
+    return false;
+}
+
 enum err io_notify(struct io *io, const char *path, struct str text)
 {
     (void)io;
