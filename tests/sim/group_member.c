@@ -27,7 +27,7 @@
 #define SESSION_MS_SPAN 700
 #define STATIC_SESSION_MS 1500 /* longer: it is to come back within it */
 #define REBALANCE_MS_MIN 800
-#define REBALANCE_MS_SPAN 700
+#define REBALANCE_MS_SPAN 300
 #define AWAY_MS_MAX 1500
 #define PAUSE_MS_MAX 2000
 #define FATE_MS_MIN 200
@@ -631,10 +631,33 @@ static void leave(struct member *m)
     end_process(m);
 }
 
+/* Another one goes, so that there is a rebalance without this one. */
+static void have_rebalance(struct member *m)
+{
+    struct group_world *w = m->run->groups;
+
+    for (int i = 0; i < w->member_count; i++)
+        if (w->members[i] != m && w->members[i]->group == m->group &&
+            w->members[i]->state == MEMBER_READING) {
+            leave(w->members[i]);
+            return;
+        }
+}
+
+/* A static member mostly misses one rebalance, and is back within its session. */
+static int64_t choose_pause_ms(struct member *m)
+{
+    if (m->instance[0] == '\0' || run_once_in(m->run, 3))
+        return run_choose(m->run, PAUSE_MS_MAX);
+    have_rebalance(m);
+    return REBALANCE_MS_MIN + REBALANCE_MS_SPAN +
+           run_choose(m->run, REBALANCE_MS_MIN - REBALANCE_MS_SPAN);
+}
+
 static void pause_it(struct member *m)
 {
     m->owed_sync = m->state < MEMBER_ASKING;
-    m->paused_until_ns = run_now(m->run) + (int64_t)run_choose(m->run, PAUSE_MS_MAX) * MS;
+    m->paused_until_ns = run_now(m->run) + choose_pause_ms(m) * MS;
     m->run->counts.pauses++;
     tell(m->run, "%s member %d is paused", told(m)->id, m->index);
 }

@@ -29,7 +29,7 @@ static bool has_groups(const struct run *run)
 void fleet_choose_plan(struct run *run)
 {
     static const int32_t delays[] = {0, 30, 200};
-    static const int32_t segments[] = {1200, 4000, 100000};
+    static const int32_t segments[] = {8000, 16000, 100000};
     static const int32_t buffers[] = {200, 1000, 65536};
     struct plan *p = &run->plan;
 
