@@ -8,7 +8,7 @@ set -euo pipefail
 
 keys=(node.id=1 num.partitions=2 offsets.topic.num.partitions=1 transaction.state.log.min.isr=1
     offsets.topic.replication.factor=1 transaction.state.log.replication.factor=1
-    transaction.state.log.num.partitions=1)
+    transaction.state.log.num.partitions=1 group.initial.rebalance.delay.ms=0)
 
 end() {
     "$root/tests/tools/kafka" stop "$work/kafka"

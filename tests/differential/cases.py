@@ -57,7 +57,8 @@ class Cases:
 def resolve(values, peer):
     """Return values with every `Seen` replaced by what this broker assigned."""
     if isinstance(values, Seen):
-        return peer.seen.get(values.name, bytes(16) if values.name.startswith("topic_id") else 0)
+        kind = values.name.split()[0]
+        return peer.seen.get(values.name, {"topic_id": bytes(16), "member_id": ""}.get(kind, 0))
     if isinstance(values, dict):
         return {name: resolve(inner, peer) for name, inner in values.items()}
     if isinstance(values, list):

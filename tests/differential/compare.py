@@ -7,9 +7,9 @@ import record_batch as batches
 
 # What identifies an element of an array: elements are compared with their namesakes, and the order
 # is a difference of its own.
-KEYS = ("name", "topic", "topic_name", "resource_name", "key", "partition_index", "partition",
-        "index", "api_key", "node_id", "broker_id", "batch_index", "topic_id", "base_offset",
-        "producer_id")
+KEYS = ("name", "topic", "topic_name", "resource_name", "group_id", "member_id", "key",
+        "partition_index", "partition", "index", "api_key", "node_id", "broker_id", "batch_index",
+        "topic_id", "base_offset", "producer_id")
 # Different in any two brokers, and no promise: only whether there is a value is compared.
 VOLATILE = {
     "host", "port", "cluster_id", "log_dir", "total_bytes", "usable_bytes", "last_timestamp",
@@ -17,6 +17,7 @@ VOLATILE = {
 }
 WORDS = ("error_message", "message", "documentation")
 IGNORED = {"throttle_time_ms"}
+UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 NO_ID = bytes(range(16))  # a topic id that no broker has
 UNSET = (None, "", b"", -1, 0, bytes(16))
 
@@ -46,6 +47,8 @@ class Normaliser:
             return None
         if name in VOLATILE and not isinstance(value, (list, dict)):
             return value if value in UNSET else "(some)"
+        if name in ("member_id", "leader") and value:
+            return re.sub(UUID, lambda match: self.name_of("member", match[0]), value)
         if name == "timestamp":
             return self.clock(value)
         if name == "producer_id":

@@ -18,6 +18,7 @@ from peer import Peer
 
 import cases_config
 import cases_data
+import cases_groups
 import cases_protocol
 import cases_topics
 from cases import Cases, resolve
@@ -31,6 +32,7 @@ FAMILIES = (
     cases_data.add_offsets, cases_topics.add_partitions, cases_topics.add_describe,
     cases_protocol.add_about, cases_config.add_describe, cases_config.add_values,
     cases_config.add_rules, cases_config.add_alter, cases_config.add_incremental,
+    cases_groups.add_groups,
     cases_protocol.add_versions, cases_protocol.add_frames, cases_topics.add_delete,
     cases_protocol.add_coordinator,
 )
