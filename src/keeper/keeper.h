@@ -176,6 +176,13 @@ struct keeper *keeper_memory_open(struct keeper_memory *m, struct io_loop *loop,
  * process is dead. On the thread of the loops.
  */
 void keeper_memory_expire(struct keeper *k);
+/*
+ * Tests: the connection breaks and comes back at once, which the states tell. Multis whose results
+ * were not told yet and that have changed something end with ERR_UNKNOWN: they have happened.
+ */
+void keeper_memory_lose_answers(struct keeper *k);
+/* Likewise, but at the next multi, which ends with ERR_UNKNOWN and has not happened. */
+void keeper_memory_lose_request(struct keeper *k);
 
 /*
  * The tree in an SQLite file. Opens or makes it before io_run (blocking; on failure `*message`,

@@ -37,9 +37,12 @@ static void memory_multi(struct keeper *k, struct keeper_op *ops, int op_count,
 {
     struct session *s = &memory_session_of(k)->session;
     struct list fired;
+    bool is_lost = s->loses_next && !s->over;
     bool has_changed = session_multi(s, ops, op_count, call, &fired);
 
     session_multi_end(s, call, has_changed, &fired);
+    if (is_lost)
+        session_lose_answers(s);
 }
 
 static void memory_close(struct keeper *k, void (*done)(void *ctx), void *ctx)
@@ -91,6 +94,18 @@ struct keeper *keeper_memory_open(struct keeper_memory *m, struct io_loop *loop,
     list_push_back(&m->sessions, &s->node);
     session_begin(&s->session, loop, events, ctx);
     return &s->session.keeper;
+}
+
+void keeper_memory_lose_answers(struct keeper *k)
+{
+    assert(k->vtable == &memory_vtable);
+    session_lose_answers(&memory_session_of(k)->session);
+}
+
+void keeper_memory_lose_request(struct keeper *k)
+{
+    assert(k->vtable == &memory_vtable);
+    memory_session_of(k)->session.loses_next = true;
 }
 
 void keeper_memory_expire(struct keeper *k)

@@ -222,6 +222,30 @@ static void an_attempt_that_has_succeeded_is_recognized(void **state)
     assert_int_equal(f->r[1].broker_epoch, f->r[0].broker_epoch);
 }
 
+static void register_a_and_lose_the_answer(struct fixture *f)
+{
+    register_a(f);
+    keeper_memory_lose_answers(f->a);
+}
+
+static void register_a_and_lose_the_request(struct fixture *f)
+{
+    keeper_memory_lose_request(f->a);
+    register_a(f);
+}
+
+static void an_unknown_outcome_is_found_out(void **state)
+{
+    struct fixture *f = *state;
+
+    RUN(f, register_a_and_lose_the_answer, look);
+    assert_int_equal(f->r[0].err, ERR_NONE);
+    assert_int_equal(f->call.stat.created_zxid, f->r[0].broker_epoch);
+    RUN(f, register_a_and_lose_the_request, look);
+    assert_int_equal(f->r[0].err, ERR_NONE);
+    assert_int_equal(f->call.stat.created_zxid, f->r[0].broker_epoch);
+}
+
 static void a_broker_that_lives_is_not_robbed(void **state)
 {
     struct fixture *f = *state;
@@ -336,6 +360,14 @@ int main(int argc, char **argv)
         TEST(without_parents_it_fails),
     };
 
+    const struct CMUnitTest of_memory[] = {
+        TEST(an_unknown_outcome_is_found_out), /* ZooKeeper's are lost in zookeeper_test.c */
+    };
+
     service = argc > 1 ? argv[1] : NULL;
-    return cmocka_run_group_tests_name("registration", tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("registration", tests, NULL, NULL);
+
+    if (!service)
+        failed += cmocka_run_group_tests_name("lost answers", of_memory, NULL, NULL);
+    return failed;
 }

@@ -29,6 +29,7 @@ enum report_kind {
     REPORT_EXPIRED = 4,
     REPORT_FAILED = 5,
     REPORT_CLOSED = 6,
+    REPORT_CONNECTING = 7,
 };
 
 static struct session *session_of(struct keeper *k)
@@ -107,6 +108,7 @@ static void tell(struct session *s, struct keeper_report *r)
     case REPORT_EXPIRED: tell_state(s, KEEPER_EXPIRED); break;
     case REPORT_FAILED: tell_state(s, KEEPER_FAILED); break;
     case REPORT_CLOSED: tell_closed(s); break;
+    case REPORT_CONNECTING: tell_state(s, KEEPER_CONNECTING); break;
     }
 }
 
@@ -231,12 +233,14 @@ bool session_multi(struct session *s, struct keeper_op *ops, int op_count, struc
                    struct list *fired)
 {
     int64_t before = s->tree->zxid;
+    enum err err = s->over ? s->over : s->loses_next ? ERR_UNKNOWN : ERR_NONE;
 
     assert(!s->closed);
     list_init(fired);
-    if (s->over) {
-        ops_refuse(ops, op_count, s->over);
-        call->err = s->over;
+    s->loses_next = false;
+    if (err) {
+        ops_refuse(ops, op_count, err);
+        call->err = err;
         return false;
     }
     call->err = tree_multi(s->tree, &s->owner, ops, op_count, &call->failed_op, fired);
@@ -304,6 +308,22 @@ void session_fail(struct session *s, uint64_t commit, enum err err)
     wake_up(s);
 }
 
+void session_lose_answers(struct session *s)
+{
+    if (s->over)
+        return;
+    LIST_EACH (l, &s->reports) {
+        struct keeper_report *r = LIST_ENTRY(l, struct keeper_report, node);
+
+        if (r->kind == REPORT_WRITE)
+            report_fail(r, ERR_UNKNOWN);
+    }
+    list_remove(&s->connecting_report.node);
+    list_remove(&s->connected_report.node);
+    queue(s, &s->connecting_report, REPORT_CONNECTING);
+    queue(s, &s->connected_report, REPORT_CONNECTED);
+}
+
 void session_expire(struct session *s)
 {
     if (!s->over)
@@ -349,6 +369,8 @@ void session_init(struct session *s, const struct keeper_vtable *vtable, struct 
     list_init(&s->owner.nodes);
     list_init(&s->watches);
     list_init(&s->reports);
+    list_init(&s->connected_report.node);
+    list_init(&s->connecting_report.node);
 }
 
 void session_begin(struct session *s, struct io_loop *loop, const struct keeper_events *events,

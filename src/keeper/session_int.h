@@ -24,6 +24,8 @@ struct session {
     enum err over;       /* what calls get once the session has ended; ERR_NONE before */
     struct keeper_report state_report; /* the state that ended it */
     struct keeper_report connected_report;
+    struct keeper_report connecting_report;
+    bool loses_next;           /* the next multi does not arrive */
     void (*closed)(void *ctx); /* the owner's, while the session closes */
     void *closed_ctx;
     void (*gone)(struct session *s); /* everything is told: the implementation takes it back */
@@ -56,6 +58,8 @@ void session_durable(struct session *s, uint64_t commit);
  * `commit` complete with `err`, whatever is queued behind with ERR_IO; events are dropped.
  */
 void session_fail(struct session *s, uint64_t commit, enum err err);
+/* The connection breaks and comes back: writes that were not told are ERR_UNKNOWN. */
+void session_lose_answers(struct session *s);
 /* Ephemeral nodes go at once; what is queued is told, then the state. */
 void session_expire(struct session *s);
 /* As keeper_close says; `gone` is called behind `done`. */

@@ -875,6 +875,46 @@ static void expiry_takes_ephemeral_nodes_and_tells_others(void **state)
     assert_log(f, "other is closed\nsession is closed\nclosed\n");
 }
 
+/* ---- Lost connections of the keeper in memory; ZooKeeper's are in zookeeper_test.c. */
+
+static void submit_and_lose_answers(struct fixture *f)
+{
+    create(f, "/a", "");
+    get(f, "/a", watcher_new(f, "a"));
+    f->p[0] = sequential(f, "/a/n_", false);
+    keeper_memory_lose_answers(f->keeper);
+    f->p[1] = get(f, "/a", NULL);
+    set(f, "/a", "", 0);
+}
+
+static void check_lost_answers(struct fixture *f)
+{
+    assert_log(f, "session is connected\ncreate /a UNKNOWN\nget /a NONE\nsequential /a/n_ UNKNOWN\n"
+                  "session is connecting\nsession is connected\nget /a NONE\n"
+                  "event a changed\nset /a NONE\n");
+    assert_int_equal(f->p[1]->call.stat.children_count, 1); /* it has happened */
+}
+
+static void submit_and_lose_a_request(struct fixture *f)
+{
+    keeper_memory_lose_request(f->keeper);
+    delete (f, "/a/n_0000000000", -1);
+    f->p[1] = get(f, "/a", NULL);
+}
+
+static void check_lost_request(struct fixture *f)
+{
+    assert_log(f, "delete /a/n_0000000000 UNKNOWN\nsession is connecting\n"
+                  "session is connected\nget /a NONE\n");
+    assert_int_equal(f->p[1]->call.stat.children_count, 1);
+}
+
+static void what_is_lost_with_the_connection_is_unknown(void **state)
+{
+    RUN(*state, submit_and_lose_answers, check_lost_answers, submit_and_lose_a_request,
+        check_lost_request);
+}
+
 /* ---- What outlives the process. */
 
 static void submit_first_life(struct fixture *f)
@@ -1120,6 +1160,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TESTS_OF_ALL(memory),
         TEST(memory, expiry_takes_ephemeral_nodes_and_tells_others),
+        TEST(memory, what_is_lost_with_the_connection_is_unknown),
         TESTS_OF_ALL(sqlite),
         TEST(sqlite, everything_but_ephemeral_nodes_outlives_the_process),
         TEST(sqlite, a_stop_without_close_still_commits_what_was_submitted),
