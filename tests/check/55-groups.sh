@@ -55,6 +55,7 @@ dump() {
 "$root/tests/tools/fetch-peers" kcat java kafka franz-go kafka-python kafka-python-old kafkajs
 cd "$work"
 broker_start "${KEYS[@]}"
+python3 "$root/tests/clients/groups/first_record.py" "$bootstrap"
 python3 "$root/tests/clients/groups/groups.py" work "$bootstrap"
 broker_kill
 broker_start "${KEYS[@]}"

@@ -195,7 +195,12 @@ func consume(ctx context.Context, bootstrap string, topics []string) {
 func member(bootstrap, group, topic string) {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
+	assigned := func(_ context.Context, client *kgo.Client, topics map[string][]int32) {
+		_, generation := client.GroupMetadata()
+		fmt.Println("generation", generation, strings.Trim(fmt.Sprint(topics[topic]), "[]"))
+	}
 	client := connect(bootstrap, kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic),
+		kgo.OnPartitionsAssigned(assigned),
 		kgo.Balancers(kgo.RangeBalancer()), kgo.SessionTimeout(6*time.Second),
 		kgo.HeartbeatInterval(time.Second), kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))

@@ -2,22 +2,28 @@
 """Members of consumer groups: unmodified clients that join, read, commit, and leave at SIGTERM.
 
 Each is a process that prints a line for every record: partition and offset. Its session times out
-after 6 s, it starts at the beginning where nothing is committed, and except for kafkajs, which has
-an assignor of its own, it offers the range assignor.
+after 6 s, it starts at the beginning where nothing is committed, and it offers the range assignor.
+All but kcat and Java's console consumer also print, when they are assigned partitions,
+`generation N PARTITION...`.
 """
 import os
 import pathlib
 import re
 import signal
 import subprocess
+import sys
 import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 CLIENTS = HERE.parent
-CACHE = pathlib.Path(os.environ.get("STRANDLINE_PEERS")
-                     or pathlib.Path.home() / ".cache" / "strandline-peers")
+sys.path.insert(0, str(CLIENTS))
+import peers  # noqa: E402
+from peers import CACHE  # noqa: E402
+
 STOP_S = 30
 
+# The same clients by their libraries; they say what they own.
+OWNERS = ["java-library", "librdkafka", "franz-go", "kafka-python", "kafkajs"]
 ALL = ["kcat", "java", "franz-go", "kafka-python", "kafka-python-old", "kafkajs"]
 
 
@@ -40,6 +46,8 @@ def command(name, bootstrap, group, topic):
                 "--topic", topic, *properties, "--formatter-property", "print.partition=true",
                 "--formatter-property", "print.offset=true",
                 "--formatter-property", "print.value=false"]
+    if name == "java-library":
+        return [*peers.command("java"), "member", bootstrap, group, topic]
     if name.startswith("kafka-python"):
         return [str(CACHE / name / "bin" / "python"), str(CLIENTS / "kafka-python" / "client.py"),
                 "member", bootstrap, group, topic]
@@ -53,7 +61,7 @@ class Member:
 
     def __init__(self, name, bootstrap, group, topic):
         env = {**os.environ, "NODE_PATH": str(CACHE / "kafkajs" / "node_modules")}
-        self.name, self.seen, self.errors = name, [], []
+        self.name, self.seen, self.owned, self.errors = name, [], [], []
         self.process = subprocess.Popen(
             command(name, bootstrap, group, topic), env=env, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE)
@@ -65,8 +73,11 @@ class Member:
             take(line)
 
     def take(self, line):
-        numbers = re.findall(r"\d+", line)
-        self.seen.append((int(numbers[0]), int(numbers[1])))
+        numbers = [int(number) for number in re.findall(r"\d+", line)]
+        if line.startswith("generation"):
+            self.owned.append((numbers[0], numbers[1:]))
+        else:
+            self.seen.append((numbers[0], numbers[1]))
 
     def note(self, line):
         self.errors = [*self.errors[-20:], line]
@@ -75,7 +86,10 @@ class Member:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
-    def stop(self):
+    def leave(self):
         """Let it leave the group; it commits what it has read."""
         self.process.send_signal(signal.SIGTERM)
+
+    def stop(self):
+        self.leave()
         self.process.wait(STOP_S)

@@ -10,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
@@ -18,12 +19,18 @@ import java.util.concurrent.Future;
 
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.CommitFailedException;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.RangeAssignor;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RetriableException;
+import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -130,12 +137,69 @@ public final class Client {
         }
     }
 
+    /** A member of a group until SIGTERM; see ../groups/members.py. */
+    private static void member(String bootstrap, String group, String topic) {
+        Map<String, Object> config = Map.of("bootstrap.servers", bootstrap, "group.id", group,
+                "auto.offset.reset", "earliest", "enable.auto.commit", false,
+                "session.timeout.ms", 6000, "heartbeat.interval.ms", 1000,
+                "partition.assignment.strategy", RangeAssignor.class.getName());
+        KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(config,
+                new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        Thread reader = Thread.currentThread();
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            consumer.wakeup();
+            try {
+                reader.join();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }));
+        consumer.subscribe(List.of(topic), new Owned(consumer));
+        try (consumer) {
+            while (true) {
+                readSome(consumer);
+            }
+        } catch (WakeupException e) {
+            OUT.flush();
+        }
+    }
+
+    private static void readSome(KafkaConsumer<byte[], byte[]> consumer) {
+        ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(200));
+        records.forEach(r -> OUT.println(r.partition() + " " + r.offset()));
+        OUT.flush();
+        try {
+            if (!records.isEmpty()) {
+                consumer.commitSync();
+            }
+        } catch (CommitFailedException | RetriableException e) {
+            System.err.println(e); // the group rebalances: somebody reads them again
+        }
+    }
+
+    /** Prints what a member owns, and in which generation. */
+    private record Owned(KafkaConsumer<byte[], byte[]> consumer)
+            implements ConsumerRebalanceListener {
+        @Override
+        public void onPartitionsAssigned(Collection<TopicPartition> assigned) {
+            OUT.print("generation " + consumer.groupMetadata().generationId());
+            assigned.forEach(p -> OUT.print(" " + p.partition()));
+            OUT.println();
+            OUT.flush();
+        }
+
+        @Override
+        public void onPartitionsRevoked(Collection<TopicPartition> revoked) {
+        }
+    }
+
     public static void main(String[] args) throws Exception {
         switch (args[0]) {
             case "version" -> version();
             case "create" -> create(args[1], args[2], args[3]);
             case "produce" -> produce(args[1], args[2], args[3], args[4], args[5]);
             case "consume" -> consume(args[1], List.of(args).subList(2, args.length));
+            case "member" -> member(args[1], args[2], args[3]);
             default -> throw new IllegalArgumentException(args[0]);
         }
         OUT.flush();

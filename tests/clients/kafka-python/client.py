@@ -9,7 +9,7 @@ import signal
 import sys
 
 import kafka
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import CommitFailedError
@@ -86,14 +86,29 @@ def consume(bootstrap, *topics):
     consumer.close()
 
 
+class Owned(ConsumerRebalanceListener):
+    """Prints what this member owns, and in which generation."""
+
+    def __init__(self, consumer):
+        self.coordinator = consumer._coordinator  # there is no other way to the number
+
+    def on_partitions_assigned(self, assigned):
+        print("generation", self.coordinator.generation().generation_id,
+              *sorted(p.partition for p in assigned), flush=True)
+
+    def on_partitions_revoked(self, revoked):
+        pass
+
+
 def member(bootstrap, group, topic):
     """Consume in a group until SIGTERM; see ../groups/members.py."""
     stop = []
     signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
     consumer = KafkaConsumer(
-        topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest",
+        bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest",
         enable_auto_commit=False, session_timeout_ms=6000, heartbeat_interval_ms=1000,
         partition_assignment_strategy=[RangePartitionAssignor])
+    consumer.subscribe([topic], listener=Owned(consumer))
     while not stop:
         records = [r for batch in consumer.poll(timeout_ms=200).values() for r in batch]
         for record in records:

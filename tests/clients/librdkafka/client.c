@@ -11,6 +11,7 @@
  */
 #include <librdkafka/rdkafka.h>
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,8 +70,7 @@ static void show(const void *data, size_t size)
         printf("%02x", ((const unsigned char *)data)[i]);
 }
 
-static rd_kafka_t *connect_as(rd_kafka_type_t type, const struct setting *settings,
-                              void (*on_delivery)(rd_kafka_t *, const rd_kafka_message_t *, void *))
+static rd_kafka_conf_t *configuration(const struct setting *settings)
 {
     char why[512];
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
@@ -78,12 +78,25 @@ static rd_kafka_t *connect_as(rd_kafka_type_t type, const struct setting *settin
         if (rd_kafka_conf_set(conf, settings->key, settings->value, why, sizeof(why)))
             fail("%s", why);
     }
-    if (on_delivery)
-        rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
+    return conf;
+}
+
+static rd_kafka_t *connect_with(rd_kafka_type_t type, rd_kafka_conf_t *conf)
+{
+    char why[512];
     rd_kafka_t *client = rd_kafka_new(type, conf, why, sizeof(why));
     if (!client)
         fail("%s", why);
     return client;
+}
+
+static rd_kafka_t *connect_as(rd_kafka_type_t type, const struct setting *settings,
+                              void (*on_delivery)(rd_kafka_t *, const rd_kafka_message_t *, void *))
+{
+    rd_kafka_conf_t *conf = configuration(settings);
+    if (on_delivery)
+        rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
+    return connect_with(type, conf);
 }
 
 static void version(void)
@@ -274,6 +287,91 @@ static void consume(const char *bootstrap, char **topics)
     rd_kafka_destroy(client);
 }
 
+/* ---- A member of a group; see ../groups/members.py -------------------------------------- */
+
+static volatile sig_atomic_t has_to_leave;
+
+static void leave(int signo)
+{
+    (void)signo;
+    has_to_leave = 1;
+}
+
+/* The serialised form is the only way to the number: a tag of seven bytes stands before it. */
+static int generation(rd_kafka_t *client)
+{
+    rd_kafka_consumer_group_metadata_t *group = rd_kafka_consumer_group_metadata(client);
+    void *bytes = NULL;
+    size_t size = 0;
+    int id = -1;
+    if (!group || rd_kafka_consumer_group_metadata_write(group, &bytes, &size))
+        fail("no metadata of the group");
+    if (size < 11 || memcmp(bytes, "CGMDv2:", 7) != 0)
+        fail("metadata of the group has another form");
+    memcpy(&id, (char *)bytes + 7, sizeof(id));
+    free(bytes);
+    rd_kafka_consumer_group_metadata_destroy(group);
+    return id;
+}
+
+static void rebalanced(rd_kafka_t *client, rd_kafka_resp_err_t err,
+                       rd_kafka_topic_partition_list_t *parts, void *opaque)
+{
+    (void)opaque;
+    if (err != RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+        rd_kafka_assign(client, NULL);
+        return;
+    }
+    printf("generation %d", generation(client));
+    for (int i = 0; i < parts->cnt; i++)
+        printf(" %d", parts->elems[i].partition);
+    putchar('\n');
+    check(rd_kafka_assign(client, parts), "assign");
+}
+
+/* A commit that the group refuses is read again by whoever has the partition then. */
+static void take_records(rd_kafka_t *client)
+{
+    rd_kafka_message_t *message = rd_kafka_consumer_poll(client, 100);
+    int count = 0;
+    for (; message; message = rd_kafka_consumer_poll(client, 0)) {
+        if (!message->err)
+            printf("%d %lld\n", message->partition, (long long)message->offset);
+        count += !message->err;
+        rd_kafka_message_destroy(message);
+        if (count == 100)
+            break;
+    }
+    if (count > 0)
+        rd_kafka_commit(client, NULL, 0);
+}
+
+static void member(const char *bootstrap, const char *group, const char *topic)
+{
+    struct setting settings[] = {{"bootstrap.servers", bootstrap},
+                                 {"group.id", group},
+                                 {"enable.auto.commit", "false"},
+                                 {"auto.offset.reset", "earliest"},
+                                 {"session.timeout.ms", "6000"},
+                                 {"heartbeat.interval.ms", "1000"},
+                                 {"partition.assignment.strategy", "range"},
+                                 {NULL, NULL}};
+    rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_conf_t *conf = configuration(settings);
+    rd_kafka_conf_set_rebalance_cb(conf, rebalanced);
+    rd_kafka_t *client = connect_with(RD_KAFKA_CONSUMER, conf);
+    signal(SIGTERM, leave);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    rd_kafka_poll_set_consumer(client);
+    rd_kafka_topic_partition_list_add(topics, topic, RD_KAFKA_PARTITION_UA);
+    check(rd_kafka_subscribe(client, topics), "subscribe");
+    rd_kafka_topic_partition_list_destroy(topics);
+    while (!has_to_leave)
+        take_records(client);
+    rd_kafka_consumer_close(client);
+    rd_kafka_destroy(client);
+}
+
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
@@ -285,6 +383,8 @@ int main(int argc, char **argv)
         produce(argv[2], argv[3], argv[4], argv[5], argv[6]);
     else if (strcmp(command, "consume") == 0 && argc > 3)
         consume(argv[2], argv + 3);
+    else if (strcmp(command, "member") == 0 && argc == 5)
+        member(argv[2], argv[3], argv[4]);
     else
         fail("usage: see tests/clients/README.md");
     return 0;
