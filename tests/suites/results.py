@@ -6,6 +6,7 @@ import suite
 
 HEAD = ("suite", "version", "run", "passed", "failed", "skipped", "excepted", "s",
         "Kafka's run", "passed", "failed", "skipped", "s")
+FEW = 4  # As many names as a line may have.
 
 
 class Row:
@@ -57,7 +58,8 @@ class Row:
                for name, verdict, detail in self.bad]
         out += [f"fails with Apache Kafka too: {name}" for name in self._kafka_too()]
         out += [f"excepted, {reason}: {len(names)}" for reason, names in self.excepted.items()]
-        out += [f"skipped, {why}: {' '.join(names)}" for why, names in self._skipped().items()]
+        out += [f"skipped, {why}: {', '.join(names) if len(names) <= FEW else len(names)}"
+                for why, names in self._skipped().items()]
         out += [f"excepted, but it passes: {name}" for name in self._passes_now()]
         out += [f"excepted, but there is no such test: {pattern}"
                 for pattern in self.suite.stale(self.known)]
