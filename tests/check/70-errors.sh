@@ -53,6 +53,9 @@ port=${bootstrap##*:}
 serve "a second broker on the same directory" "$work/data.*(in use|locked|another|running)" \
     --set "log.dirs=$work/data"
 serve "a busy port" "$port.*(in use|busy)" --set "listeners=PLAINTEXT://127.0.0.1:$port"
+serve "a busy port for HTTP" "http.address.*$port.*in use" --set "http.address=127.0.0.1:$port"
+serve "an address that is none" "http.address.*nowhere.*numeric" --set http.address=nowhere:1
+serve "an address without a port" "http.address=9464.*host:port" --set http.address=9464
 broker_stop
 if [ "$(id -u)" = 0 ]; then
     as_nobody "a read-only directory" "$work/locked.*log.dirs.*permission" "$work/locked"
