@@ -284,6 +284,24 @@ static void run_item(struct io_job *job)
     item->err = log_load(&args, &item->loaded, &item->report);
 }
 
+static void submit_item(struct load_item *item)
+{
+    item->job.run = run_item;
+    item->job.done = item_done;
+    io_job_submit(item->load->control->loop, &item->job);
+}
+
+static void stray_forgotten(void *ctx, enum err err)
+{
+    struct load_item *item = ctx;
+
+    item->err = err;
+    if (err)
+        item_done(&item->job); /* It stays where it is, and is tried again at the next start. */
+    else
+        submit_item(item);
+}
+
 static void progress_due(struct io_op *op)
 {
     struct load *l = CONTAINER_OF(op, struct load, progress.op);
@@ -310,9 +328,11 @@ static void submit_items(struct load *l)
         l->total++;
         l->pending++;
         l->control->dir_partitions[item->dir] += item->topic != NULL;
-        item->job.run = run_item;
-        item->job.done = item_done;
-        io_job_submit(l->control->loop, &item->job);
+        if (item->topic)
+            submit_item(item);
+        else
+            log_dir_forget(l->control->broker->dirs[item->dir], item->name, item->index,
+                           stray_forgotten, item);
     }
     l->progress.op.done = progress_due;
     if (l->total > 0)

@@ -197,6 +197,7 @@ static void carry_out(struct log_dir *dir, struct save *s)
         dir->starts_dirty |=
             checkpoint_put(&dir->now.starts, s->card->topic, s->card->partition, s->offset);
         break;
+    case SAVE_STRAY: forget(dir, s->card); break;
     case SAVE_LEAVE:
     case SAVE_FORGET: leave(dir, s); return;
     }
@@ -210,6 +211,11 @@ static void deliver_answer(struct io_msg *msg)
     s->done(s);
 }
 
+static bool is_dirty(const struct log_dir *dir)
+{
+    return dir->points_dirty || dir->marks_dirty || dir->starts_dirty || dir->cleaned_dirty;
+}
+
 static void send_answers(struct log_dir *dir)
 {
     while (dir->answers) {
@@ -221,11 +227,38 @@ static void send_answers(struct log_dir *dir)
             save_remove_old(s, dir->io);
         else if ((s->kind == SAVE_LOWER && (dir->points_dirty || dir->cleaned_dirty)) ||
                  (s->kind == SAVE_START && dir->starts_dirty) ||
+                 (s->kind == SAVE_STRAY && is_dirty(dir)) ||
                  (s->kind == SAVE_CLEAN && dir->cleaned_dirty))
             s->err = ERR_NO_SPACE;
         s->msg.fn = deliver_answer;
         io_post(s->loop, &s->msg);
     }
+}
+
+static void stray_forgotten(struct save *s)
+{
+    void (*done)(void *ctx, enum err err) = s->request_done;
+
+    done(s->ctx, s->err);
+    free((char *)s->card->topic);
+    free(s->card);
+    save_free(s);
+}
+
+void log_dir_forget(struct log_dir *dir, const char *topic, int32_t partition,
+                    void (*done)(void *ctx, enum err err), void *ctx)
+{
+    struct save *s = xcalloc(1, sizeof(*s));
+
+    s->kind = SAVE_STRAY;
+    s->card = xcalloc(1, sizeof(*s->card));
+    s->card->topic = xstrdup(topic);
+    s->card->partition = partition;
+    s->loop = dir->loop;
+    s->done = stray_forgotten;
+    s->request_done = done;
+    s->ctx = ctx;
+    dir_submit(dir, s);
 }
 
 /* ---- Ticks ------------------------------------------------------------------------------ */

@@ -72,6 +72,13 @@ bool log_dir_has_space(const struct log_dir *dir);
 /* Any thread: of its journal. */
 void log_dir_stats(const struct log_dir *dir, struct journal_stats *out,
                    struct latency_figures *sync);
+/*
+ * Before a directory that belongs to no topic is set aside: forgets what the checkpoints say of it,
+ * or it would be believed of the next partition of that name. `done` on the loop of log_dir_start,
+ * when that is durable.
+ */
+void log_dir_forget(struct log_dir *dir, const char *topic, int32_t partition,
+                    void (*done)(void *ctx, enum err err), void *ctx);
 /* Renames a partition's directory to "-stray": it belongs to no topic. Blocking: a job. */
 must_use enum err log_dir_set_aside(struct log_dir *dir, const char *topic, int32_t partition);
 /* Starts the directory's periodic work (recovery points, high watermark and log start checkpoints,

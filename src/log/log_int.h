@@ -159,6 +159,7 @@ enum save_kind {
     SAVE_LEAVE = 4,  /* the log is closed: `offset` is its recovery point, -1 unclean */
     SAVE_FORGET = 5, /* the log is deleted */
     SAVE_CLEAN = 6,  /* the log is compacted below `offset` */
+    SAVE_STRAY = 7,  /* there is no log, and its directory will go: the card is no dir's */
 };
 
 /* A batch's effect on its producer; `marker` is filled from the control record. ERR_INVALID_RECORD,

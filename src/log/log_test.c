@@ -836,6 +836,69 @@ static void a_close_waits_for_a_truncation(void **state)
     live(f, is_truncated);
 }
 
+static void append_before_it_is_stray(struct fixture *f)
+{
+    if (f->stage++ == 0)
+        append_many(f, 30);
+    else if (all_acked(f))
+        close_log(f);
+}
+
+static void on_forgotten(void *ctx, enum err err)
+{
+    struct fixture *f = ctx;
+
+    f->err = err;
+    io_stop(f->io);
+}
+
+static void forget_it(void *ctx)
+{
+    struct fixture *f = ctx;
+
+    log_dir_start(f->dir, f->loop);
+    log_dir_forget(f->dir, "t", 3, on_forgotten, f);
+}
+
+/* The partition's line in a checkpoint of the directory. */
+static bool is_in_checkpoint(const struct fixture *f, const char *name)
+{
+    char *command = xasprintf("grep -q '^t 3 ' %s/%s", f->path, name);
+    int status = system(command);
+
+    free(command);
+    return status == 0;
+}
+
+static void what_is_known_of_a_stray_directory_is_forgotten(void **state)
+{
+    struct log_dir_identity identity = {
+        .cluster_id = STR_LIT("c"),
+        .node_id = 1,
+        .cluster_id_new = STR_LIT("c"),
+        .node_id_new = 1,
+    };
+    struct fixture *f = *state;
+    char *message;
+
+    live(f, append_before_it_is_stray);
+    assert_true(is_in_checkpoint(f, "recovery-point-offset-checkpoint"));
+    assert_true(is_in_checkpoint(f, "replication-offset-checkpoint"));
+    f->err = ERR_UNKNOWN;
+    f->io = io_new(NULL);
+    assert_int_equal(log_dir_open(f->io, f->path, &identity, &f->dir, &f->found, &message),
+                     ERR_NONE);
+    f->loop = io_loop_new(f->io, "control", forget_it, f);
+    io_run(f->io);
+    assert_int_equal(f->err, ERR_NONE);
+    assert_false(is_in_checkpoint(f, "recovery-point-offset-checkpoint"));
+    assert_false(is_in_checkpoint(f, "replication-offset-checkpoint"));
+    assert_int_equal(log_dir_set_aside(f->dir, "t", 3), ERR_NONE);
+    log_dir_close(f->dir);
+    io_free(f->io);
+    log_dir_found_free(&f->found);
+}
+
 static void delete_it(struct fixture *f)
 {
     if (f->stage++ == 0) {
@@ -1248,6 +1311,7 @@ int main(void)
         TEST(a_truncated_log_goes_on_from_there),
         TEST(a_truncation_does_not_move_the_log_start_back),
         TEST(a_close_waits_for_a_truncation),
+        TEST(what_is_known_of_a_stray_directory_is_forgotten),
         TEST(a_followers_epochs_are_those_of_its_records),
         TEST(a_deleted_log_is_gone),
         TEST(damage_below_the_recovery_point_is_reported_and_kept),
