@@ -395,8 +395,9 @@ static void count_part(struct fetch *f, struct fetch_part *part, enum err err)
     f->any_error = f->any_error || err;
     if (!err && part->range.file) {
         f->bytes += part->range.n;
-        /* One answer holds bytes of one segment: min_bytes may have to wait for the next answer. */
-        f->is_full = f->is_full || part->range.next_offset_hint >= 0;
+        /* One answer holds bytes of one segment, and whole batches: min_bytes may have to wait for
+         * the next answer. */
+        f->is_full = f->is_full || part->range.is_full || part->range.next_offset_hint >= 0;
     } else if (!err && f->bytes > 0 && part->offset < read_bound(&part->bounds, f->is_committed)) {
         f->is_full = true;
     }

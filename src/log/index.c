@@ -89,30 +89,47 @@ static int64_t index_key(const uint8_t *entry)
     return get_i32(entry);
 }
 
+static int64_t position_key(const uint8_t *entry)
+{
+    return get_i32(entry + 4);
+}
+
 static int64_t timeindex_key(const uint8_t *entry)
 {
     return get_i64(entry);
 }
 
-enum err index_floor(const struct segment_extent *s, int64_t offset, enum log_wait wait,
-                     int64_t *pos)
+static enum err index_search(const struct segment_extent *s, int64_t target,
+                             int64_t (*key)(const uint8_t *entry), enum log_wait wait, int64_t *pos)
 {
     struct search search = {
         .file = s->segment->index,
         .count = s->index_count,
         .entry_bytes = INDEX_ENTRY_BYTES,
         .wait = wait,
-        .target = offset - s->segment->base_offset,
-        .key = index_key,
+        .target = target,
+        .key = key,
     };
     enum err err = search_run(&search);
 
     *pos = 0;
     if (!err && search.found)
-        *pos = get_i32(search.entry + 4);
+        *pos = position_key(search.entry);
     if (*pos < 0 || *pos > s->size)
         return ERR_CORRUPT;
     return err;
+}
+
+enum err index_floor(const struct segment_extent *s, int64_t offset, enum log_wait wait,
+                     int64_t *pos)
+{
+    return index_search(s, offset - s->segment->base_offset, index_key, wait, pos);
+}
+
+enum err index_floor_position(const struct segment_extent *s, int64_t most, enum log_wait wait,
+                              int64_t *pos)
+{
+    return index_search(s, most, position_key, wait, pos);
 }
 
 enum err timeindex_floor(const struct segment_extent *s, int64_t t, enum log_wait wait,

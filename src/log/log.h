@@ -285,6 +285,7 @@ struct log_range {
     int64_t pos;
     int64_t n;                /* bytes */
     int64_t next_offset_hint; /* more is there, in the segment that begins here; -1: it is not */
+    bool is_full;             /* max_bytes ended it: more is there, in the same segment */
 };
 
 enum log_wait {
@@ -295,9 +296,9 @@ enum log_wait {
 /*
  * Finds stored batches from the one that contains `offset` (or the next one there is) up to
  * `upto` (exclusive, a bound from log_view_bounds), at most max_bytes, from one segment; the last
- * batch may be cut. If `whole_first`, the first batch is returned whole even when it is larger,
- * else an oversized first batch gives an empty range. ERR_OFFSET_OUT_OF_RANGE, ERR_AGAIN,
- * ERR_CORRUPT_MESSAGE (known damage), ERR_KAFKA_STORAGE_ERROR.
+ * batch may be cut, if its beginning is not in the page cache. If `whole_first`, the first batch is
+ * returned whole even when it is larger, else an oversized first batch gives an empty range.
+ * ERR_OFFSET_OUT_OF_RANGE, ERR_AGAIN, ERR_CORRUPT_MESSAGE (known damage), ERR_KAFKA_STORAGE_ERROR.
  * On a loop the view's segments may be used until the end of the turn; in a job the caller holds a
  * log_snapshot.
  */

@@ -318,6 +318,7 @@ static int64_t consume(struct fixture *f, int64_t offset, int32_t max_bytes)
             assert_true(batch_last_offset(&w.header) >= offset);
             offset = batch_last_offset(&w.header) + 1;
         } while (header_walk_next(&w) == ERR_NONE);
+        assert_true(w.pos + w.total == r.pos + r.n); /* Nothing is sent in vain. */
         io_file_unref(r.file);
     }
     return offset;

@@ -8,6 +8,10 @@
  * where almost every reader's bound lies, any other bound is looked up. A bound in a later segment
  * means the whole of this one.
  *
+ * Where max_bytes ends a range inside a batch, that batch is left out if it takes no wait for the
+ * disk to find its beginning: a reader has no use for a part of it, and with batches of most of
+ * max_bytes a sixth of all bytes would be such parts.
+ *
  * Nothing above the acknowledgeable offset is read here: those bytes may not be in the file yet.
  */
 #include <stdlib.h>
@@ -85,6 +89,24 @@ static int64_t range_bytes(int64_t there, int32_t first_batch, int32_t max_bytes
     return whole_first ? first_batch : 0;
 }
 
+/* The end of the last whole batch at or below `end`; `end` when that is not known at once. */
+static int64_t whole_batches(const struct view_record *r, size_t segment, int64_t first_end,
+                             int64_t end)
+{
+    struct segment_extent s = view_extent(r, segment);
+    struct header_walk w;
+    int64_t pos;
+    enum err err = index_floor_position(&s, end, LOG_CACHED, &pos);
+
+    if (err)
+        return end;
+    pos = MAX(pos, first_end);
+    header_walk_init(&w, s.segment->log, pos, s.size, LOG_CACHED);
+    while (!(err = header_walk_next(&w)) && w.pos + w.total <= end)
+        pos = w.pos + w.total;
+    return err ? end : pos;
+}
+
 static enum err check_bounds(const struct view_record *r, int64_t offset)
 {
     if (r->bounds.is_gone)
@@ -123,9 +145,12 @@ enum err log_view_read(const struct log_view *v, int64_t offset, int64_t upto, i
     out->n = range_bytes(end - w.pos, w.total, max_bytes, whole_first);
     if (out->n == 0)
         return ERR_NONE;
-    if (out->n == end - w.pos)
-        out->next_offset_hint = next_base(&r, segment, upto);
     out->pos = w.pos;
+    out->is_full = out->n < end - w.pos;
+    if (!out->is_full)
+        out->next_offset_hint = next_base(&r, segment, upto);
+    else if (wait == LOG_CACHED && out->n > w.total)
+        out->n = whole_batches(&r, segment, w.pos + w.total, w.pos + out->n) - w.pos;
     out->file = io_file_ref(r.list->v[segment].segment->log);
     return ERR_NONE;
 }

@@ -120,6 +120,9 @@ struct segment_extent {
 /* The position of the batch with the largest last offset <= `offset` that the index knows; 0. */
 must_use enum err index_floor(const struct segment_extent *s, int64_t offset, enum log_wait wait,
                               int64_t *pos);
+/* The largest position <= `most` that the index knows, of some batch; 0. */
+must_use enum err index_floor_position(const struct segment_extent *s, int64_t most,
+                                       enum log_wait wait, int64_t *pos);
 /* The last offset of the index entry with the largest timestamp <= t; the base offset if none. */
 must_use enum err timeindex_floor(const struct segment_extent *s, int64_t t, enum log_wait wait,
                                   int64_t *offset);
