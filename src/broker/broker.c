@@ -55,6 +55,16 @@ static enum err open_dir(struct broker *b, struct str path, struct log_dir_ident
     return ERR_NONE;
 }
 
+static enum err check_descriptors(struct broker *b, char **message)
+{
+    int64_t partitions = 0;
+
+    for (int i = 0; i < b->dir_count; i++)
+        partitions += (int64_t)b->found[i].n;
+    *message = descriptors_lack(b, partitions);
+    return *message ? ERR_LIMIT : ERR_NONE;
+}
+
 static void new_cluster_id(struct broker *b)
 {
     uint64_t r[2];
@@ -250,6 +260,8 @@ enum err broker_open(const struct broker_args *args, struct broker **out, char *
                          : ERR_NONE;
     if (!err)
         err = open_dirs(b, args->config, message);
+    if (!err)
+        err = check_descriptors(b, message);
     b->control = control_new(b, args->config);
     make_loops(b, args->config);
     if (!err)

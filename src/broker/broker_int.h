@@ -169,6 +169,7 @@ struct shard {
     struct delay idle_delay;
     struct decompressor *decompressor;
     struct fetch_cache *fetch_cache;
+    int64_t conns_at_hand; /* that descriptors were found for: descriptors.c */
     bool stopping;
     struct shard_update *stop; /* while it waits for the last connection to end */
     struct delay drain_delay;  /* which it does not do for ever */
@@ -180,6 +181,15 @@ void shard_fini(struct shard *s);
 void shard_start_listening(struct shard *s);
 /* A connection has been freed: the last one ends a stop that is under way. On the shard. */
 void shard_conn_gone(struct shard *s);
+
+/* ---- descriptors.c ---- */
+
+/* Partitions that may still be made, by the limit of open files. Any loop. */
+int64_t descriptors_partition_room(struct broker *b);
+/* NULL when there is room to open so many partitions, else what to say of it (the caller's). */
+char *descriptors_lack(struct broker *b, int64_t partitions);
+/* Whether one more connection may stay. On the shard. */
+bool descriptors_take_conn(struct shard *s);
 
 int64_t shard_now_ns(const struct shard *s);
 int64_t shard_now_ms(const struct shard *s); /* wall clock */

@@ -365,6 +365,14 @@ void conn_accepted(struct shard *s, struct listener *l, struct io_conn *io)
         io_conn_close(io);
         return;
     }
+    if (!descriptors_take_conn(s)) {
+        trace_warn("connection.refused",
+                   "peer=%s why=\"too few open files are left: raise the "
+                   "limit (ulimit -n, LimitNOFILE)\"",
+                   io_conn_peer(io));
+        io_conn_close(io);
+        return;
+    }
     c = xcalloc(1, sizeof(*c));
     c->shard = s;
     c->listener = l;

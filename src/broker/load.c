@@ -228,14 +228,19 @@ static void raise_epochs(struct load *l)
 static void items_done(struct load *l)
 {
     struct control *c = l->control;
+    char *lack = descriptors_lack(c->broker, 0);
 
-    if (!c->stopping) {
+    if (c->stopping) {
+        io_cancel(&l->progress.op);
+        free_items(l);
+        control_task_end(c);
+    } else if (lack) {
+        io_cancel(&l->progress.op);
+        load_fail(l, ERR_LIMIT, lack);
+    } else {
         raise_epochs(l);
-        return;
     }
-    io_cancel(&l->progress.op);
-    free_items(l);
-    control_task_end(c);
+    free(lack);
 }
 
 static void item_done(struct io_job *job)

@@ -357,6 +357,7 @@ static bool are_too_many(struct creations *cs)
 /* A request is one change of the keeper and opens every log at once, so it has a bound. */
 static void bound_partitions(struct creations *cs)
 {
+    int64_t room = descriptors_partition_room(cs->control->broker);
     int64_t total = 0;
 
     for (int32_t i = 0; i < cs->count; i++) {
@@ -366,6 +367,12 @@ static void bound_partitions(struct creations *cs)
             total += item->topic->partition_count - item->first_partition;
         if (item->topic && total > NEW_PARTITIONS_MAX)
             fail(item, ERR_POLICY_VIOLATION, TOO_MANY_TEXT);
+        if (item->topic && total > room)
+            fail(item, ERR_POLICY_VIOLATION,
+                 arena_printf(&cs->request->arena,
+                              "the broker has open files for %lld more partitions: raise its limit "
+                              "(ulimit -n, LimitNOFILE)",
+                              (long long)room));
     }
 }
 
