@@ -332,6 +332,26 @@ static void received(struct io_op *op)
     conn_resume(c);
 }
 
+/*
+ * A client that commits and asks for the offset in one breath expects what it has just committed:
+ * elsewhere a connection's requests are served one by one. So an OffsetFetch is not started while a
+ * commit before it is on its way to the disk.
+ */
+static bool waits_for_commit(const struct conn *c, const struct request *r)
+{
+    if (get_i16(r->frame->data) != API_OFFSET_FETCH)
+        return false;
+    LIST_EACH (node, &c->requests) {
+        const struct request *before = LIST_ENTRY(node, const struct request, link);
+
+        if (before == r)
+            break;
+        if (before->state == REQUEST_STARTED && before->header.api_key == API_OFFSET_COMMIT)
+            return true;
+    }
+    return false;
+}
+
 void conn_start_requests(struct conn *c)
 {
     /* A handler may answer at once and bring us here again. */
@@ -343,8 +363,11 @@ void conn_start_requests(struct conn *c)
 
         if (c->closing || c->start_blocked)
             break;
-        if (r->state == REQUEST_QUEUED)
-            request_start(r);
+        if (r->state != REQUEST_QUEUED)
+            continue;
+        if (waits_for_commit(c, r))
+            break;
+        request_start(r);
     }
     c->starting = false;
 }
