@@ -32,7 +32,8 @@ class Row:
         reason = self.suite.reason(name)
         if reason:
             self.excepted[reason].append(name)
-        elif self.kafka.get(name, ("PASS", ""))[0] == "PASS":
+        elif self.kafka.get(name, ("PASS", ""))[0] == "PASS" or (
+                verdict == "FAIL" and self.kafka[name][0] == "SKIP"):
             self.bad.append((name, verdict, detail))
 
     def _kafka_too(self):
@@ -54,8 +55,8 @@ class Row:
 
     def story(self):
         """Everything that is not simply a pass, in lines."""
-        out = [f"{verdict} {name}: Apache Kafka passes it. {detail}".rstrip()
-               for name, verdict, detail in self.bad]
+        out = [f"{verdict} {name}, with Apache Kafka {self.kafka.get(name, ('not run',))[0]}: "
+               f"{detail}" for name, verdict, detail in self.bad]
         out += [f"fails with Apache Kafka too: {name}" for name in self._kafka_too()]
         out += [f"excepted, {reason}: {len(names)}" for reason, names in self.excepted.items()]
         out += [f"skipped, {why}: {', '.join(names) if len(names) <= FEW else len(names)}"

@@ -29,6 +29,9 @@ class Verdicts(unittest.TestCase):
     def test_what_kafka_does_not_know_has_to_pass(self):
         self.assertEqual(self.bad(["FAIL a", "SKIP b"], []), ["a", "b"])
 
+    def test_what_skips_itself_with_kafka_may_not_fail(self):
+        self.assertEqual(self.bad(["FAIL a", "SKIP b"], ["SKIP a", "SKIP b"]), ["a"])
+
     def test_what_kafka_fails_is_named(self):
         row = self.row(["FAIL a"], ["FAIL a"])
         self.assertEqual(row.bad, [])
