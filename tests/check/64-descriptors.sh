@@ -45,10 +45,11 @@ open_files() {
     find "/proc/$broker_pid/fd" -mindepth 1 2>/dev/null | wc -l
 }
 
-# More connections than there are descriptors for; the broker closes those that it cannot keep.
+# More connections than there are descriptors for; the broker closes those that it cannot keep. The
+# others stay until there is a byte on descriptor 3.
 crowd() {
     python3 - "${bootstrap##*:}" $((LIMIT - 50)) <<'END'
-import select, socket, sys, time
+import os, select, socket, sys, time
 conns = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(int(sys.argv[2]))]
 closed = set()
 deadline = time.monotonic() + 10
@@ -56,7 +57,7 @@ while time.monotonic() < deadline and not closed:
     time.sleep(0.1)  # Until the broker has taken the first of those that it refuses.
     closed = set(select.select(conns, [], [], 0)[0])
 print("ready", flush=True)
-sys.stdin.readline()
+os.read(3, 1)  # Standard input is this program.
 sys.exit(0 if 0 < len(closed) < len(conns) else 1)
 END
 }
@@ -69,7 +70,7 @@ expect "more are refused" refused 'open files' large 200
 expect "and nothing of them was made" test ! -e "$work/data/large-0"
 
 mkfifo "$work/leave"
-crowd <"$work/leave" >"$work/crowd" 2>"$work/crowd.err" &
+crowd 3<"$work/leave" >"$work/crowd" 2>"$work/crowd.err" &
 crowd=$!
 exec 9>"$work/leave"
 for _ in $(seq 200); do grep -q ready "$work/crowd" 2>/dev/null && break; sleep 0.1; done
