@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choices: from a seed, from a list, beyond its end; and the shrinker. */
+/* Choices: from a seed, from a list, beyond its end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,51 +63,27 @@ static void a_list_is_taken_and_then_zeros(void **state)
     sim_world_free(w);
 }
 
-struct needle {
-    unsigned tries;
-};
-
-/* Fails while a 5 comes anywhere before a 9. */
-static bool has_5_then_9(void *ctx, const uint32_t *choices, size_t count)
+static void a_list_with_kinds_is_taken_apart(void **state)
 {
-    struct needle *needle = ctx;
-    bool five = false;
-
-    needle->tries++;
-    for (size_t i = 0; i < count; i++) {
-        five = five || choices[i] == 5;
-        if (five && choices[i] == 9)
-            return true;
-    }
-    return false;
-}
-
-static void shrinking_leaves_what_matters(void **state)
-{
-    uint32_t list[200];
-    struct needle needle = {0};
+    const uint32_t list[] = {3, 1, 4, 5};
+    const uint8_t kinds[] = {SIM_USER, SIM_DELAY, SIM_USER, SIM_RESET};
+    struct sim_options options = {
+        .choices = list, .choice_kinds = kinds, .choice_count = 4, .is_replay = true};
+    struct sim_world *w = sim_world_new(1, &options);
     size_t n;
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(list); i++)
-        list[i] = 1 + i % 4;
-    list[20] = 5;
-    list[90] = 9;
-    n = sim_shrink(list, ARRAY_LEN(list), 1000, has_5_then_9, &needle);
-    assert_int_equal(n, 91);
-    for (size_t i = 0; i < n; i++)
-        assert_int_equal(list[i], i == 20 ? 5 : i == 90 ? 9 : 0);
-}
-
-static void shrinking_stops_after_its_tries(void **state)
-{
-    uint32_t list[] = {1, 2, 5, 4, 9, 6, 7, 8};
-    struct needle needle = {0};
-    size_t n = sim_shrink(list, ARRAY_LEN(list), 3, has_5_then_9, &needle);
-
-    (void)state;
-    assert_int_equal(needle.tries, 3);
-    assert_true(has_5_then_9(&needle, list, n));
+    assert_int_equal(sim_choose(w, SIM_DELAY, 10), 1);
+    assert_int_equal(sim_choose(w, SIM_DELAY, 10), 0);
+    assert_int_equal(sim_choose(w, SIM_USER, 10), 3);
+    assert_int_equal(sim_choose(w, SIM_NEXT, 10), 0);
+    assert_int_equal(sim_choose(w, SIM_USER, 10), 4);
+    assert_int_equal(sim_choose(w, SIM_USER, 10), 0);
+    assert_int_equal(sim_choose(w, SIM_RESET, 10), 5);
+    sim_choices(w, &n);
+    assert_int_equal(n, 7);
+    assert_int_equal(sim_choice_kinds(w)[3], SIM_NEXT);
+    sim_world_free(w);
 }
 
 int main(void)
@@ -116,8 +92,7 @@ int main(void)
         cmocka_unit_test(a_seed_repeats_its_choices),
         cmocka_unit_test(only_real_choices_are_recorded),
         cmocka_unit_test(a_list_is_taken_and_then_zeros),
-        cmocka_unit_test(shrinking_leaves_what_matters),
-        cmocka_unit_test(shrinking_stops_after_its_tries),
+        cmocka_unit_test(a_list_with_kinds_is_taken_apart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

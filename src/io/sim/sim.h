@@ -46,9 +46,9 @@ enum sim_choice {
     SIM_LOST_SIZES, /* ... how many changes of a file's size */
     SIM_LOST_DATA,  /* ... whether a write was kept, dropped or torn */
     SIM_LOST_SECTOR,
-    SIM_LOST_SOCKET, /* after a kill: the peer sees an end or a reset */
-    SIM_USER,        /* the test's own: its workload is then part of the list too */
-    SIM_CHOICES,
+    SIM_LOST_SOCKET,            /* after a kill: the peer sees an end or a reset */
+    SIM_USER,                   /* the test's own: its workload is then part of the list too */
+    SIM_CHOICES = SIM_USER + 8, /* SIM_USER + 1 to 7: the same, for tests that tell them apart */
 };
 
 /* One of [0, n), n > 0. Every choice of a run is made here, and recorded unless n is 1. */
@@ -57,21 +57,34 @@ uint32_t sim_choose(struct sim_world *w, enum sim_choice kind, uint32_t n);
 bool sim_chance(struct sim_world *w, enum sim_choice kind, uint32_t ppm);
 /* The choices so far: with the seed of the world a complete description of the run. */
 const uint32_t *sim_choices(const struct sim_world *w, size_t *count);
+/* The enum sim_choice of each of them. */
+const uint8_t *sim_choice_kinds(const struct sim_world *w);
+
+/* Choices of a run, and of which kind (enum sim_choice) each is. */
+struct sim_list {
+    uint32_t *values;
+    uint8_t *kinds; /* may be NULL: all are of the first one */
+    size_t count;
+};
 
 /*
- * Shortens a list in place while `fails` is still true of it: cuts the tail, then sets blocks and
- * single choices to 0. At most `tries_max` calls; returns the new length. `fails` runs a whole
- * world, in a child if it crashes anything.
+ * Shortens and dulls the list of a failing run in place, while it fails: whole kinds, the tail,
+ * blocks and single choices are set to 0 or taken out, and what is left is made smaller. `cost`
+ * runs a list in a whole world, in a child if it crashes anything; it is negative when that does
+ * not fail in the way that is wanted, and else says how much there is to read: no change may make
+ * it more. Returns how many runs it took, at most `tries_max`.
  */
-typedef bool (*sim_fails_fn)(void *ctx, const uint32_t *choices, size_t count);
-size_t sim_shrink(uint32_t *choices, size_t count, unsigned tries_max, sim_fails_fn fails,
-                  void *ctx);
+typedef int64_t (*sim_cost_fn)(void *ctx, const struct sim_list *list);
+unsigned sim_shrink(struct sim_list *list, unsigned tries_max, sim_cost_fn cost, void *ctx);
+/* Choices that are not 0, of one kind, or of any (SIM_CHOICES). */
+size_t sim_list_interesting(const struct sim_list *list, enum sim_choice kind);
 
 /* ---- the world -------------------------------------------------------------------------- */
 
 /* Rates are in parts per million, 0 = never. Other fields: 0 takes the default in brackets. */
 struct sim_options {
-    const uint32_t *choices; /* replay: taken instead of the seed's, then 0 for ever; copied */
+    const uint32_t *choices;     /* replay: taken instead of the seed's, then 0 for ever; copied */
+    const uint8_t *choice_kinds; /* each kind takes its own ones only; copied; may be NULL */
     size_t choice_count;
     bool is_replay;               /* the list above counts, even if it is empty */
     bool keep_text;               /* sim_trace returns the whole text and not just the hash */

@@ -32,9 +32,12 @@ struct sim_world {
     int64_t now_ns;
 
     uint32_t *choices; /* made so far */
+    uint8_t *kinds;    /* of each */
     size_t choice_count;
     size_t choice_cap;
-    uint32_t *replay; /* copy of options.choices */
+    uint32_t *replay;      /* copy of options.choices */
+    uint8_t *replay_kinds; /* and of their kinds; NULL */
+    size_t replay_next[SIM_CHOICES];
 
     struct sim_task **ready; /* in the order in which they became ready */
     size_t ready_count;

@@ -622,14 +622,16 @@ static void a_list_of_choices_repeats_the_run_of_its_seed(void **state)
     free(again);
 }
 
-static bool still_fails(void *ctx, const uint32_t *choices, size_t count)
+static int64_t cost(void *ctx, const struct sim_list *list)
 {
     struct toy_result *r = ctx;
-    struct toy_case c = {
-        .mistake = ACK_BEFORE_SYNC, .seed = 1, .choices = choices, .choice_count = count};
+    struct toy_case c = {.mistake = ACK_BEFORE_SYNC,
+                         .seed = 1,
+                         .choices = list->values,
+                         .choice_count = list->count};
 
     run_in_child(&c, r);
-    return r->is_found;
+    return r->is_found ? (int64_t)sim_list_interesting(list, SIM_CHOICES) : -1;
 }
 
 static void a_failure_is_shrunk(void **state)
@@ -637,15 +639,18 @@ static void a_failure_is_shrunk(void **state)
     struct toy_result *first = xmalloc(sizeof(*first));
     struct toy_result *again = xmalloc(sizeof(*again));
     struct toy_case c;
+    struct sim_list list = {.values = first->choices};
     size_t before;
     size_t after;
 
     (void)state;
     find(ACK_BEFORE_SYNC, &c, first);
-    before = first->choice_count;
-    after = sim_shrink(first->choices, before, 200, still_fails, again);
-    assert_true(still_fails(again, first->choices, after));
-    printf("%u choices shrunk to %u\n", (unsigned)before, (unsigned)after);
+    list.count = first->choice_count;
+    before = sim_list_interesting(&list, SIM_CHOICES);
+    sim_shrink(&list, 200, cost, again);
+    after = sim_list_interesting(&list, SIM_CHOICES);
+    assert_true(cost(again, &list) >= 0);
+    printf("%u choices that are not dull shrunk to %u\n", (unsigned)before, (unsigned)after);
     assert_true(after < before / 2);
     free(first);
     free(again);

@@ -153,6 +153,9 @@ static void set_options(struct sim_world *w, const struct sim_options *options)
         o->net_window_bytes = 131072;
     w->replay = o->choice_count ? xmemdup(o->choices, o->choice_count * sizeof(uint32_t)) : NULL;
     o->choices = w->replay;
+    if (o->choice_count > 0 && o->choice_kinds)
+        w->replay_kinds = xmemdup(o->choice_kinds, o->choice_count);
+    o->choice_kinds = w->replay_kinds;
 }
 
 /* Threads of the world hand over to each other all the time: on two CPUs that is ten times slower.
@@ -216,7 +219,9 @@ void sim_world_free(struct sim_world *w)
     heap_fini(&w->timed);
     free(w->ready);
     free(w->choices);
+    free(w->kinds);
     free(w->replay);
+    free(w->replay_kinds);
     free(w->text);
     free(w);
 }
