@@ -128,9 +128,12 @@ $(SIMS): $(B)/sim/%: $(B)/tests/sim/%.o $(call obj,$(filter-out $(SIM_MAIN),$(SI
     $(call lib,$(MODULES)) $(IO_SIM)
 	$(link)
 # SEED=n replays one seed, SEEDS=n runs so many; a program by itself runs a short part.
-.PHONY: sim-planted
+.PHONY: sim-planted hunt
 sim: $(SIMS)
 	@set -e; for sim in $(SIMS); do SEEDS=$(or $(SEEDS),$(if $(SEED),1,700)) $$sim; done
+# New seeds, for ever or MINUTES=n; it goes on where the last one stopped ($(B)/hunt.state).
+hunt: $(B)/sim/broker
+	@$< $(B)/hunt $$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 # Every planted mistake (src/base/planted.h) has to be found; the program has none of them.
 sim-planted:
 	@$(MAKE) --no-print-directory B=$(B)/planted PLANT=CHOSEN $(B)/planted/sim/broker
@@ -222,6 +225,7 @@ help:
 	@echo 'make check           real clients and Apache Kafka (tools/deps check installs them)'
 	@echo 'make suites          what other projects test, beside Apache Kafka; ARGS=--help'
 	@echo 'make sim             the simulations of tests/sim, two minutes; SEED=n, SEEDS=n, HUNT=1'
+	@echo 'make hunt            looks for seeds that fail, for ever; MINUTES=n; B/hunt.* say what it found'
 	@echo 'make sim-planted     another build: the simulation has to find every planted mistake'
 	@echo 'make fuzz[-<name>]   fuzz with clang for SECONDS=$(SECONDS) each: $(FUZZ)'
 	@echo 'make bench           us and Apache Kafka side by side; ARGS=... for bench/compare'

@@ -35,6 +35,11 @@ struct admin {
     int64_t next_ns;
 };
 
+static uint32_t choose(const struct admin *a, uint32_t n)
+{
+    return run_choose_by(a->run, BY_ADMIN, n);
+}
+
 static void doubt(struct name *n)
 {
     if (n->topic)
@@ -93,11 +98,11 @@ static void add_config(struct create_topics_request_topic *t, const char *name, 
 
 static void choose_topic(struct admin *a, struct topic *t)
 {
-    t->partitions = 1 + (int32_t)run_choose(a->run, TOPIC_PARTITIONS_MAX);
-    t->retention_bytes = run_choose(a->run, 3) == 0 ? RETENTION_UNIT : -1;
+    t->partitions = 1 + (int32_t)choose(a, TOPIC_PARTITIONS_MAX);
+    t->retention_bytes = choose(a, 3) == 0 ? RETENTION_UNIT : -1;
     t->has_ever_had_retention = t->retention_bytes >= 0;
     t->retention_is_certain = true;
-    t->is_durable = !a->run->plan.has_page_cache_topics || run_choose(a->run, 2) == 0;
+    t->is_durable = !a->run->plan.has_page_cache_topics || choose(a, 2) == 0;
     if (a->run->plan.groups > 0) {
         t->retention_bytes = -1;
         t->has_ever_had_retention = false;
@@ -115,9 +120,9 @@ static void add_configs(struct admin *a, const struct topic *t,
     add_config(topic, "flush.on.ack", text[0], 0);
     topic->configs.v[0].value = str_of(t->is_durable ? "true" : "false");
     add_config(topic, "retention.bytes", text[1], t->retention_bytes);
-    add_config(topic, "segment.index.bytes", text[2], index_bytes[run_choose(a->run, 3)]);
-    add_config(topic, "index.interval.bytes", text[3], intervals[run_choose(a->run, 3)]);
-    add_config(topic, "segment.ms", text[4], ms[run_choose(a->run, 3)]);
+    add_config(topic, "segment.index.bytes", text[2], index_bytes[choose(a, 3)]);
+    add_config(topic, "index.interval.bytes", text[3], intervals[choose(a, 3)]);
+    add_config(topic, "segment.ms", text[4], ms[choose(a, 3)]);
 }
 
 static void create(struct admin *a, struct name *n)
@@ -171,7 +176,7 @@ static void delete_topic(struct admin *a, struct name *n)
     struct delete_topics_request request;
     struct delete_topics_request_topic topic;
     struct str name = str_of(n->topic->name);
-    bool by_id = run_choose(a->run, 2) == 1;
+    bool by_id = choose(a, 2) == 1;
 
     wire_init(&delete_topics_request_schema, &request);
     wire_init(&delete_topics_request_topic_schema, &topic);
@@ -215,7 +220,7 @@ static void alter(struct admin *a, struct name *n)
     char text[24];
 
     a->at = n;
-    a->value = (2 + (int64_t)run_choose(a->run, 6)) * RETENTION_UNIT;
+    a->value = (2 + (int64_t)choose(a, 6)) * RETENTION_UNIT;
     n->topic->has_ever_had_retention = true;
     snprintf(text, sizeof(text), "%lld", (long long)a->value);
     wire_init(&incremental_alter_configs_request_schema, &request);
@@ -322,8 +327,11 @@ static void compare(struct admin *a)
 
 static void change(struct admin *a)
 {
-    struct name *n = &a->names[run_choose(a->run, NAMES)];
+    struct name *n;
 
+    if (choose(a, 8) == 0)
+        return; /* Nothing at all is dull. */
+    n = &a->names[choose(a, NAMES)];
     if (!n->topic) {
         create(a, n);
         return;
@@ -332,8 +340,8 @@ static void change(struct admin *a)
      * have to read everything. */
     if (a->run->is_sparse || a->run->plan.groups > 0)
         return;
-    switch (run_choose(a->run, 12)) {
-    case 0: delete_topic(a, n); break;
+    switch (choose(a, 12)) {
+    case 5: delete_topic(a, n); break;
     case 1:
     case 2: alter(a, n); break;
     case 3:
@@ -348,7 +356,7 @@ void admin_tick(struct admin *a)
 
     if (a->peer.state != PEER_OPEN || a->is_busy || now < a->next_ns)
         return;
-    a->next_ns = now + (int64_t)run_choose(a->run, PAUSE_MS_MAX) * MS;
+    a->next_ns = now + (int64_t)(PAUSE_MS_MAX - 1 - choose(a, PAUSE_MS_MAX)) * MS;
     if (a->must_compare)
         compare(a);
     else if (!a->run->no_producing)

@@ -4,154 +4,32 @@
  *
  *   sim/broker             fixed seeds, the short part (SEEDS=n: so many)
  *   SEED=n sim/broker      one seed, or with SEEDS from there on; above a million: with groups
+ *   SEED=n SHRINK=1        the least that still goes wrong; TRIES=n: in so many runs
+ *   CHOICES=file           what shrinking has left, once more
  *   HUNT=1                 goes on behind a violation, and tells of each in one line
+ *   sim/broker prefix id   hunts for new seeds (hunt.h), MINUTES=n
  *
- * Each seed runs in a child. A violation prints the story of the seed, its last events, and in
- * words what is wrong.
+ * Each seed runs in a child. A violation is shrunk and its story told, with what is wrong in words;
+ * a seed that was asked for by itself tells all of its story, and its last events.
  *
  * In the build with planted mistakes it looks for each of them instead, and prints a table of how
  * much it took to find it; FAULT=n SEED=m shows one of them.
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "base/alloc.h"
+#include "base/limits.h"
+#include "counts.h"
+#include "hunt.h"
 #include "planted.h"
-#include "run.h"
+#include "shrink.h"
 
 #define SEEDS_SHORT 100
 #define SEEDS_PLANTED 400
-#define GROUP_SHARE 4 /* one seed with groups for so many without */
-#define TRACE_LINES 40
+#define SHRINK_TRIES 1000
 
-/* Only where the address sanitizer is linked in. */
-extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
-
-struct outcome {
-    struct counts counts;
-    char violation[300];
-};
-
-struct order_of_run {
-    uint64_t seed;
-    int fault; /* planted */
-    bool prints_trace;
-};
-
-static void print_trace(struct run *run)
-{
-    const char *text = sim_trace(run->world);
-    const char *at = text + strlen(text);
-    int lines = 0;
-
-    while (at > text && lines <= TRACE_LINES)
-        if (*--at == '\n')
-            lines++;
-    printf("%s\n", at);
-}
-
-static int run_one(void *arg, void *result)
-{
-    const struct order_of_run *o = arg;
-    struct sim_options options = {.keep_text = o->prints_trace,
-                                  .trace_level = o->prints_trace ? TRACE_INFO : TRACE_ERROR};
-    struct run *run = xcalloc(1, sizeof(*run));
-    struct outcome *out = result;
-
-    planted_choose(o->fault);
-    run->seed = o->seed;
-    run->tells = o->prints_trace;
-    run_seed(run, &options);
-    if (run_is_over(run) && o->prints_trace)
-        print_trace(run);
-    out->counts = run->counts;
-    memcpy(out->violation, run->violation, sizeof(out->violation));
-    if (!run_is_over(run) && !run->plan.has_crashes) {
-        free(run);
-        if (__lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check())
-            snprintf(out->violation, sizeof(out->violation), "memory is leaked");
-    }
-    return 0;
-}
-
-static bool try_seed(const struct order_of_run *order, struct outcome *out)
-{
-    struct order_of_run o = *order;
-    int status;
-
-    memset(out, 0, sizeof(*out));
-    status = sim_in_child(run_one, &o, out, sizeof(*out));
-    if (status != 0 && out->violation[0] == '\0')
-        snprintf(out->violation, sizeof(out->violation), "the run ended with status %d", status);
-    return out->violation[0] == '\0';
-}
-
-/* Every count is an int64_t. */
-static void add(struct counts *sum, const struct counts *c)
-{
-    int64_t *to = (int64_t *)sum;
-    const int64_t *from = (const int64_t *)c;
-
-    for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
-        to[i] += from[i];
-}
-
-static void print_group_counts(const struct counts *c)
-{
-    printf("  groups: %lld joins, %lld generations, %lld heartbeats; %lld members vanished, %lld "
-           "left, %lld paused; %lld answers to ghosts; %lld times agreed\n",
-           (long long)c->joins, (long long)c->generations, (long long)c->beats,
-           (long long)c->vanished, (long long)c->leaves, (long long)c->pauses, (long long)c->ghosts,
-           (long long)c->agreed);
-    printf("  offsets: %lld committed, %lld refused, %lld read, %lld expired; %lld records "
-           "processed; %lld told to wait for a load, %lld clock jumps\n",
-           (long long)c->commits, (long long)c->commits_refused, (long long)c->offsets_read,
-           (long long)c->offsets_expired, (long long)c->records_processed,
-           (long long)c->told_to_wait, (long long)c->clock_jumps);
-}
-
-static void print_counts(const struct counts *c, uint64_t seeds)
-{
-    printf("%llu seeds, %lld events: %lld requests, %lld answers, %lld connections (%lld lost)\n",
-           (unsigned long long)seeds, (long long)c->events, (long long)c->requests,
-           (long long)c->answers, (long long)c->connections, (long long)c->connections_lost);
-    printf("  batches: %lld acknowledged (%lld when sent again), %lld refused, %lld unknown, "
-           "%lld read with %lld records\n",
-           (long long)c->acks, (long long)c->duplicates, (long long)c->refused,
-           (long long)c->unknown, (long long)c->batches_read, (long long)c->records_read);
-    printf("  topics: %lld made, %lld deleted, %lld changed; %lld offsets retained, %lld woken\n",
-           (long long)c->topics_made, (long long)c->topics_deleted, (long long)c->configs_changed,
-           (long long)c->retained, (long long)c->woken);
-    printf("  broker: %lld starts, %lld clean stops, %lld crashes, %lld power cuts, %lld failed "
-           "starts; %lld bytes cut, %lld writes and names lost\n",
-           (long long)c->starts, (long long)c->clean_stops, (long long)c->crashes,
-           (long long)c->power_cuts, (long long)c->failed_starts, (long long)c->cut_bytes,
-           (long long)c->lost);
-    if (c->joins > 0)
-        print_group_counts(c);
-}
-
-/* Per seed, on average; a world in which nothing happens proves nothing. */
-static bool has_shown_enough(const struct counts *c, int64_t seeds)
-{
-    return c->events > 10000 * seeds && c->acks > 200 * seeds && c->records_read > 2000 * seeds &&
-           c->duplicates > seeds && c->refused > 3 * seeds && c->starts > 4 * seeds &&
-           c->crashes > seeds && c->power_cuts > seeds && c->clean_stops > 2 * seeds &&
-           c->topics_made > 3 * seeds && c->topics_deleted > seeds && c->retained > 50 * seeds &&
-           c->cut_bytes > 0 && c->lost > 10 * seeds && c->woken > 50 * seeds;
-}
-
-static bool groups_have_shown_enough(const struct counts *c, int64_t seeds)
-{
-    return c->events > 10000 * seeds && c->joins > 20 * seeds && c->generations > 5 * seeds &&
-           c->commits > 100 * seeds && c->offsets_read > 1000 * seeds &&
-           c->records_processed > 400 * seeds && c->vanished > seeds && c->leaves > seeds &&
-           c->pauses > seeds && c->ghosts > seeds && c->commits_refused > seeds &&
-           c->starts > 3 * seeds && c->crashes > seeds && c->power_cuts > seeds / 2 &&
-           c->offsets_expired > seeds && c->told_to_wait > 0 && c->agreed > 10 * seeds;
-}
+static const char *program;
 
 static uint64_t number_of(const char *name, uint64_t otherwise)
 {
@@ -162,45 +40,78 @@ static uint64_t number_of(const char *name, uint64_t otherwise)
 
 /* ---- seeds ------------------------------------------------------------------------------ */
 
-static int fail(const struct order_of_run *order, const struct outcome *found)
+/* By seed and program: two of them beside each other do not overwrite what the other has found. */
+static void tell_short(const struct trial *o)
 {
-    struct order_of_run o = *order;
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s-%llu.choices", program, (unsigned long long)o->seed);
+    if (!shrink_and_tell(o, (unsigned)number_of("TRIES", SHRINK_TRIES), path))
+        printf("the run left no choices to shrink\n");
+}
+
+static void tell_all(const struct trial *trial)
+{
+    struct trial o = *trial;
     struct outcome again;
 
-    printf("seed %llu: %s\n", (unsigned long long)o.seed, found->violation);
-    o.prints_trace = true;
-    try_seed(&o, &again);
+    o.tells = o.traces = true;
+    attempt(&o, &again);
     printf("seed %llu: %s\n", (unsigned long long)o.seed, again.violation);
+}
+
+static int fail(const struct trial *o, const struct outcome *found)
+{
+    printf("seed %llu: %s\n", (unsigned long long)o->seed, found->violation);
+    if (getenv("SEED") && !getenv("SHRINK")) {
+        tell_all(o);
+        printf("the same, shrunk: make sim SEED=%llu SHRINK=1\n", (unsigned long long)o->seed);
+    } else {
+        tell_short(o);
+        printf("all of it: make sim SEED=%llu\n", (unsigned long long)o->seed);
+    }
     return 1;
 }
 
-static bool is_enough(const struct counts *c, uint64_t first, uint64_t count)
+/* A list of choices that shrinking has left. */
+static int replay(const char *path)
 {
-    if (first > GROUP_SEEDS)
-        return count < SEEDS_SHORT / GROUP_SHARE || groups_have_shown_enough(c, (int64_t)count);
-    return count < SEEDS_SHORT || has_shown_enough(c, (int64_t)count);
+    struct sim_list list = {.values = NULL};
+    struct trial o = {.tells = true, .list = &list};
+    struct outcome out;
+    bool ok = list_read(&list, &o, path);
+
+    if (!ok) {
+        printf("%s is no list of choices\n", path);
+    } else {
+        ok = attempt(&o, &out);
+        printf("seed %llu by %s: %s\n", (unsigned long long)o.seed, path,
+               ok ? "nothing is wrong" : out.violation);
+    }
+    list_fini(&list);
+    return ok ? 0 : 1;
 }
 
 /* Returns how many have failed. */
 static int run_seeds(uint64_t first, uint64_t count)
 {
-    struct order_of_run o = {.fault = (int)number_of("FAULT", 0)};
+    struct trial o = {.fault = (int)number_of("FAULT", 0)};
     struct counts sum = {0};
     struct outcome out;
     int failed = 0;
 
     for (o.seed = first; o.seed < first + count; o.seed++) {
-        bool ok = try_seed(&o, &out);
+        bool ok = attempt(&o, &out);
 
-        add(&sum, &out.counts);
+        counts_add(&sum, &out.counts);
         if (!ok && !getenv("HUNT"))
             return fail(&o, &out);
         if (!ok)
             printf("seed %llu: %s\n", (unsigned long long)o.seed, out.violation);
         failed += !ok;
     }
-    print_counts(&sum, count);
-    if (failed > 0 || is_enough(&sum, first, count))
+    counts_print(&sum, count);
+    if (failed > 0 || counts_are_enough(&sum, first, count))
         return failed;
     printf("the seeds have not exercised what they should: this shows nothing\n");
     return 1;
@@ -232,7 +143,7 @@ static double seconds(void)
 
 static bool find_fault(int fault)
 {
-    struct order_of_run o = {.fault = fault};
+    struct trial o = {.fault = fault};
     double before = seconds();
     int64_t events = 0;
     struct outcome out;
@@ -241,7 +152,7 @@ static bool find_fault(int fault)
         bool ok;
 
         o.seed = (uint64_t)i + (planted_is_of_groups(fault) ? GROUP_SEEDS : 0);
-        ok = try_seed(&o, &out);
+        ok = attempt(&o, &out);
         events += out.counts.events;
         if (ok)
             continue;
@@ -265,9 +176,17 @@ static int find_faults(void)
     return found == planted_count() ? 0 : 1;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const char *choices = getenv("CHOICES");
+
+    program = argv[0];
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc == 3)
+        return hunt(argv[1], argv[2], (unsigned)number_of("MINUTES", 0),
+                    (unsigned)number_of("TRIES", SHRINK_TRIES));
+    if (choices && *choices)
+        return replay(choices);
     if (planted_count() > 0 && !getenv("SEED") && !getenv("SEEDS"))
         return find_faults();
     return run_all();

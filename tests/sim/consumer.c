@@ -17,7 +17,7 @@
 #include "base/limits.h"
 #include "clients.h"
 
-#define WAKE_NS (SECOND / 2)
+#define WAKE_NS (120 * MS)
 #define STUCK_NS (8 * SECOND)
 #define POSITIONS_MAX 64
 #define ROOM_MIN_BYTES 3000
@@ -40,6 +40,7 @@ struct position {
     int64_t high_watermark; /* the last one told; -1 */
     int64_t in_session;     /* offset that the session has; -1: not in it */
     int64_t behind_ns;      /* since when something acknowledged waits to be read; 0: nothing */
+    int64_t behind_fetches; /* the consumer's, by then */
     bool leaves;            /* out of the session with the next request */
     struct order order;
 };
@@ -58,6 +59,7 @@ struct consumer {
     /* one fetch at a time */
     struct call fetch_call;
     bool fetches;
+    int64_t fetch_count;
     int32_t min_bytes;
     int32_t wait_ms;
     bool has_room; /* no limit keeps it from min_bytes */
@@ -67,6 +69,16 @@ struct consumer {
     struct position *listed;
     int64_t next_ns;
 };
+
+static uint32_t choose(const struct consumer *c, uint32_t n)
+{
+    return run_choose_by(c->run, BY_CONSUMERS, n);
+}
+
+static bool once_in(const struct consumer *c, uint32_t n)
+{
+    return choose(c, n) == n - 1;
+}
 
 /* ---- positions -------------------------------------------------------------------------- */
 
@@ -206,8 +218,8 @@ static void list_one(struct consumer *c, struct position *pos)
     c->lists_start = pos->state == WANTS_START;
     c->list_call.done = listed;
     /* Behind a parked fetch it has to wait for that one's turn. */
-    peer_send(&c->peer, &c->list_call, API_LIST_OFFSETS, (int16_t)(1 + run_choose(c->run, 8)),
-              &request, c->fetches ? (int64_t)c->wait_ms * MS : 0);
+    peer_send(&c->peer, &c->list_call, API_LIST_OFFSETS, (int16_t)(1 + choose(c, 8)), &request,
+              c->fetches ? (int64_t)c->wait_ms * MS : 0);
 }
 
 static void list_next(struct consumer *c)
@@ -408,35 +420,35 @@ static void put_all(struct consumer *c, struct fetch_builder *b)
 
 static int32_t choose_of(struct consumer *c, const int32_t *v, uint32_t n)
 {
-    return v[run_choose(c->run, n)];
+    return v[choose(c, n)];
 }
 
 static void choose_limits(struct consumer *c, struct fetch_builder *b)
 {
-    static const int32_t waits[] = {0, 20, 500, 20000};
-    static const int32_t mins[] = {0, 1, 1, 200};
-    static const int32_t bytes[] = {300, 2000, 16384, 1048576};
+    static const int32_t waits[] = {500, 20, 0, 20000};
+    static const int32_t mins[] = {1, 0, 1, 200};
+    static const int32_t bytes[] = {1048576, 300, 2000, 16384};
 
-    bool lies_in_wait = c->run->is_sparse && run_choose(c->run, 4) != 0;
+    bool lies_in_wait = c->run->is_sparse && choose(c, 4) != 0;
 
     c->wait_ms = c->verifies ? 20 : choose_of(c, waits, 4);
     c->min_bytes = choose_of(c, mins, 4);
     /* A session keeps the limits that each partition came with. */
-    c->has_room = lies_in_wait && !c->uses_session && run_choose(c->run, 4) != 0;
+    c->has_room = lies_in_wait && !c->uses_session && choose(c, 4) != 0;
     if (lies_in_wait) {
         c->wait_ms = waits[3];
         c->min_bytes = choose_of(c, mins + 2, 2);
     }
     /* Woken by one partition it looks again, and waits on: meanwhile the others are filled. */
     if (c->has_room)
-        c->min_bytes = 1 + (int32_t)run_choose(c->run, ROOM_MIN_BYTES);
+        c->min_bytes = 1 + (int32_t)choose(c, ROOM_MIN_BYTES);
     b->request.max_wait_ms = c->wait_ms;
     b->request.min_bytes = c->min_bytes;
-    b->request.max_bytes = c->verifies ? bytes[3] : choose_of(c, bytes, 4);
-    b->request.isolation_level = (int8_t)run_choose(c->run, 2);
-    b->partition_bytes = c->verifies ? bytes[2] : choose_of(c, bytes, 4);
+    b->request.max_bytes = c->verifies ? bytes[0] : choose_of(c, bytes, 4);
+    b->request.isolation_level = (int8_t)choose(c, 2);
+    b->partition_bytes = c->verifies ? bytes[3] : choose_of(c, bytes, 4);
     if (c->has_room)
-        b->request.max_bytes = b->partition_bytes = bytes[3];
+        b->request.max_bytes = b->partition_bytes = bytes[0];
 }
 
 static void send_fetch(struct consumer *c)
@@ -466,6 +478,7 @@ static void send_fetch(struct consumer *c)
              (long long)b->partitions[i].fetch_offset);
     if (request->topics.n > 0 || c->session_epoch > 0) {
         c->fetches = true;
+        c->fetch_count++;
         c->fetch_call.done = fetched;
         peer_send(&c->peer, &c->fetch_call, API_FETCH, c->version, request,
                   (int64_t)c->wait_ms * MS);
@@ -553,8 +566,12 @@ static void check_progress(struct consumer *c, struct position *pos)
         return;
     }
     check_wake(c, pos);
-    if (pos->behind_ns == 0)
+    if (pos->behind_ns == 0) {
         pos->behind_ns = now;
+        pos->behind_fetches = c->fetch_count;
+    }
+    if (!c->fetches && c->fetch_count == pos->behind_fetches)
+        return; /* It rests, and has not asked. */
     if (MAX(pos->behind_ns, c->run->calm_since_ns) < now - STUCK_NS)
         violate(c->run, "%s-%d: a consumer is stuck at %lld, acknowledged up to %lld",
                 pos->topic->name, pos->partition, (long long)pos->next,
@@ -568,15 +585,15 @@ static void wander(struct consumer *c)
     struct list *node = c->positions.next;
     struct position *pos;
 
-    if (c->verifies || list_is_empty(&c->positions) || !run_once_in(c->run, 30))
+    if (c->verifies || list_is_empty(&c->positions) || !once_in(c, 30))
         return;
     pos = LIST_ENTRY(node, struct position, link);
     if (pos->state != READING)
         return;
-    if (run_once_in(c->run, 3)) {
+    if (once_in(c, 3)) {
         pos->leaves = true;
     } else if (pos->next > pos->log_start) {
-        pos->next = pos->log_start + run_choose(c->run, (uint32_t)(pos->next - pos->log_start));
+        pos->next = pos->log_start + choose(c, (uint32_t)(pos->next - pos->log_start));
         order_reset(&pos->order, pos->next == 0);
     }
 }
@@ -591,16 +608,18 @@ static void read_on(struct consumer *c)
 void consumer_tick(struct consumer *c)
 {
     int64_t now = run_now(c->run);
+    int64_t pause_ms_max;
 
     LIST_EACH (node, &c->positions)
         check_progress(c, LIST_ENTRY(node, struct position, link));
     check_wake_by_all(c);
     if (c->peer.state != PEER_OPEN || now < c->next_ns)
         return;
-    c->next_ns = now + (int64_t)run_choose(c->run, c->verifies ? 2 : 15) * MS;
+    pause_ms_max = c->verifies ? 1 : 14;
+    c->next_ns = now + (pause_ms_max - (int64_t)choose(c, (uint32_t)pause_ms_max + 1)) * MS;
     if (!c->lists)
         list_next(c);
-    if (!c->fetches)
+    if (!c->fetches && (c->verifies || choose(c, 8) != 0)) /* a rest is dull */
         read_on(c);
 }
 
@@ -652,9 +671,9 @@ static void opened(struct peer *peer)
     static const int16_t versions[] = {4, 7, 11, 12, 13, 16, 18};
     struct consumer *c = CONTAINER_OF(peer, struct consumer, peer);
 
-    c->version = versions[run_choose(c->run, 7)];
-    c->uses_session = c->version >= 7 && !c->is_verifier && run_choose(c->run, 2) == 1;
-    c->is_eager = run_choose(c->run, 2) == 1;
+    c->version = versions[choose(c, 7)];
+    c->uses_session = c->version >= 7 && !c->is_verifier && choose(c, 2) == 1;
+    c->is_eager = choose(c, 2) == 1;
     c->session_id = 0;
     forget_session(c);
 }

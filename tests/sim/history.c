@@ -48,7 +48,7 @@ struct topic *history_pick_topic(struct run *run)
     for (int i = 0; i < h->topic_count; i++)
         if (h->topics[i].state == TOPIC_THERE)
             there[n++] = i;
-    return n > 0 ? &h->topics[there[run_choose(run, n)]] : NULL;
+    return n > 0 ? &h->topics[there[run_choose_by(run, BY_PRODUCERS, n)]] : NULL;
 }
 
 int history_topic_index(const struct history *h, const struct topic *t)

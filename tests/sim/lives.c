@@ -39,32 +39,24 @@ void violate(struct run *run, const char *fmt, ...)
     va_end(ap);
 }
 
-void tell(const struct run *run, const char *fmt, ...)
-{
-    va_list ap;
-
-    if (!run->tells)
-        return;
-    printf("%lld.%06lld ms: ", (long long)(run_now(run) / MS), (long long)(run_now(run) % MS));
-    va_start(ap, fmt);
-    vprintf(fmt, ap);
-    va_end(ap);
-    printf("\n");
-}
-
 int64_t run_now(const struct run *run)
 {
     return sim_now_ns(run->world);
 }
 
+uint32_t run_choose_by(struct run *run, enum chooser who, uint32_t n)
+{
+    return sim_choose(run->world, (enum sim_choice)(SIM_USER + who), n);
+}
+
 uint32_t run_choose(struct run *run, uint32_t n)
 {
-    return sim_choose(run->world, SIM_USER, n);
+    return run_choose_by(run, BY_FATE, n);
 }
 
 bool run_once_in(struct run *run, uint32_t n)
 {
-    return sim_choose(run->world, SIM_USER, n) == n - 1;
+    return run_choose(run, n) == n - 1;
 }
 
 /* ---- faults ----------------------------------------------------------------------------- */
@@ -107,13 +99,13 @@ static void disturb_network(struct run *run)
     if (!run->plan.has_network_faults)
         return;
     switch (run_choose(run, 12)) {
-    case 0: sim_net_cut(run->client_host, run->broker_host); break;
-    case 1: sim_net_cut(run->broker_host, run->client_host); break;
-    case 2:
+    case 8: sim_net_cut(run->client_host, run->broker_host); break;
+    case 9: sim_net_cut(run->broker_host, run->client_host); break;
+    case 10:
         sim_net_cut(run->client_host, run->broker_host);
         sim_net_cut(run->broker_host, run->client_host);
         break;
-    case 3: sim_host_pause(run->broker_host, (int64_t)run_choose(run, 500) * MS); break;
+    case 11: sim_host_pause(run->broker_host, (int64_t)run_choose(run, 500) * MS); break;
     default: sim_net_heal_all(run->world); break;
     }
 }
@@ -396,6 +388,7 @@ void run_seed(struct run *run, const struct sim_options *options)
     run->broker_host = sim_host_new(run->world, "broker");
     run->client_host = sim_host_new(run->world, "clients");
     choose_plan(run);
+    tell_plan(run);
     make_weather(run);
     make_calm(run);
     clients_start(run);

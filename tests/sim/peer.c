@@ -13,12 +13,12 @@
 #include "run.h"
 
 #define RECV_BYTES 65536
-#define RETRY_MS_MAX 100
+#define RETRY_MS_MAX 100LL
 #define ANSWER_NS (4 * SECOND)
 
 static void open_again(struct peer *p)
 {
-    int64_t delay = 1 + sim_choose(p->run->world, SIM_USER, RETRY_MS_MAX);
+    int64_t delay = RETRY_MS_MAX - run_choose_by(p->run, BY_PEERS, RETRY_MS_MAX);
 
     p->state = PEER_IDLE;
     io_timer_set(p->run->client_loop, &p->retry, run_now(p->run) + delay * MS);

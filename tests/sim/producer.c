@@ -18,10 +18,11 @@
 #define PARTS_MAX 3
 #define DEPTH_MAX 5
 #define PAUSE_MS_MAX 25
-#define PERIOD_NS (800 * MS)
+#define PERIOD_NS (250 * MS)
 #define BURST_NS (15 * MS)
 #define TIMEOUT_MS 3000
-#define GAP 1000000 /* of sequences: nobody gets that far */
+#define GAP 1000000          /* of sequences: nobody gets that far */
+#define UNANSWERED_NS SECOND /* by then a request without an answer has arrived, or never will */
 
 struct lane {
     struct list link;
@@ -57,7 +58,8 @@ struct producer {
     int64_t id; /* -1: to be asked for */
     struct call id_call;
     bool asks_id;
-    bool resets; /* begins anew, with another id, when nothing is in flight */
+    int64_t unanswered_ns; /* the last request that will not be answered */
+    bool resets;           /* begins anew, with another id, when nothing is in flight */
     int64_t next_ns;
 };
 
@@ -67,6 +69,16 @@ struct produce_call {
     struct item *items[PARTS_MAX];
     int count;
 };
+
+static uint32_t choose(const struct producer *p, uint32_t n)
+{
+    return run_choose_by(p->run, BY_PRODUCERS, n);
+}
+
+static bool once_in(const struct producer *p, uint32_t n)
+{
+    return choose(p, n) == n - 1;
+}
 
 /* ---- lanes ------------------------------------------------------------------------------ */
 
@@ -242,7 +254,7 @@ static void produced(struct call *call, enum err err, void *response)
 static struct batch_spec spec_for(struct producer *p, const struct lane *lane, int16_t version)
 {
     struct batch_spec spec = batch_spec_default();
-    uint32_t codec = run_choose(p->run, 10);
+    uint32_t codec = choose(p, 10);
 
     if (codec < CODEC_COUNT && (codec != CODEC_ZSTD || version >= 7))
         spec.codec = (enum codec)codec;
@@ -259,8 +271,7 @@ static struct batch_spec spec_for(struct producer *p, const struct lane *lane, i
 static void spoil(struct producer *p, struct item *item, struct batch_spec *spec)
 {
     item->is_bad = true;
-    if (p->is_idempotent && item->lane->acked > 0 && item->lane->topic->is_durable &&
-        run_once_in(p->run, 2))
+    if (p->is_idempotent && item->lane->acked > 0 && item->lane->topic->is_durable && once_in(p, 2))
         spec->base_sequence += GAP;
 }
 
@@ -268,7 +279,7 @@ static struct item *make_item(struct producer *p, struct lane *lane, int16_t ver
 {
     struct batch_spec spec = spec_for(p, lane, version);
     struct item *item = xcalloc(1, sizeof(*item));
-    int count = 1 + (int)run_choose(p->run, BATCH_RECORDS_MAX);
+    int count = 1 + (int)choose(p, BATCH_RECORDS_MAX);
     struct sent_batch *b;
 
     item->lane = lane;
@@ -324,15 +335,17 @@ static void send_items(struct producer *p, struct item **items, int count, int16
     pc->call.done = produced;
     pc->call.has_no_answer = p->acks == 0;
     peer_send(&p->peer, &pc->call, API_PRODUCE, version, &request, 0);
-    if (p->acks == 0)
-        produced(&pc->call, ERR_UNKNOWN, NULL);
+    if (p->acks != 0)
+        return;
+    p->unanswered_ns = run_now(p->run);
+    produced(&pc->call, ERR_UNKNOWN, NULL);
 }
 
 static int16_t choose_version(struct producer *p)
 {
     static const int16_t versions[] = {3, 7, 8, 9, 12, 13};
 
-    return versions[run_choose(p->run, 6)];
+    return versions[choose(p, 6)];
 }
 
 static void send_new(struct producer *p)
@@ -346,13 +359,13 @@ static void send_new(struct producer *p)
 
     if (!t)
         return;
-    wanted = 1 + (int)run_choose(p->run, (uint32_t)t->partitions);
-    first = (int32_t)run_choose(p->run, (uint32_t)t->partitions);
+    wanted = 1 + (int)choose(p, (uint32_t)t->partitions);
+    first = (int32_t)choose(p, (uint32_t)t->partitions);
     for (int i = 0; i < wanted; i++) {
         struct lane *lane = find_lane(p, t, (first + i) % t->partitions);
 
         if (!lane->resends && lane->item_count < p->depth)
-            items[n++] = make_item(p, lane, version, run_once_in(p->run, 40));
+            items[n++] = make_item(p, lane, version, once_in(p, 40));
     }
     if (n > 0)
         send_items(p, items, n, version);
@@ -363,7 +376,7 @@ static void send_some(struct producer *p)
 {
     do
         send_new(p);
-    while (p->peer.call_count < p->depth && run_choose(p->run, 4) == 3);
+    while (p->peer.call_count < p->depth && choose(p, 4) == 3);
 }
 
 /* One request for each batch, in order. */
@@ -435,13 +448,16 @@ static bool is_producing(struct producer *p)
     return !p->resets && !(p->is_idempotent && p->id < 0);
 }
 
-static int64_t choose_pause(struct run *run)
+/* The dull choice is the longest pause. */
+static int64_t choose_pause(const struct producer *p)
 {
+    const struct run *run = p->run;
+
     if (!run->is_sparse)
-        return (int64_t)run_choose(run, PAUSE_MS_MAX) * MS;
+        return (int64_t)(PAUSE_MS_MAX - 1 - choose(p, PAUSE_MS_MAX)) * MS;
     /* All are silent at the same time. Three bursts in four are volleys: nothing follows them. */
     if (run_now(run) / PERIOD_NS % 4 == 0 && run_now(run) % PERIOD_NS < BURST_NS)
-        return (int64_t)run_choose(run, 10) * MS;
+        return (int64_t)(9 - choose(p, 10)) * MS;
     return PERIOD_NS - run_now(run) % PERIOD_NS;
 }
 
@@ -451,13 +467,13 @@ void producer_tick(struct producer *p)
 
     if (!is_producing(p) || now < p->next_ns)
         return;
-    p->next_ns = now + choose_pause(p->run);
+    p->next_ns = now + choose_pause(p);
     repair_lanes(p);
     if (p->run->no_producing || p->peer.call_count >= p->depth)
         return;
-    if (run_once_in(p->run, 400))
+    if (once_in(p, 400))
         p->resets = true;
-    else
+    else if (choose(p, 16) != 0) /* silence is dull */
         send_some(p);
 }
 
@@ -481,8 +497,8 @@ struct producer *producer_new(struct run *run, int index)
 
     p->run = run;
     p->is_idempotent = index % 2 == 0;
-    p->acks = p->is_idempotent ? -1 : (int16_t)(1 - (int)run_choose(run, 3));
-    p->depth = 1 + (int)run_choose(run, DEPTH_MAX);
+    p->acks = p->is_idempotent ? -1 : (int16_t)(1 - (int)choose(p, 3));
+    p->depth = 1 + (int)choose(p, DEPTH_MAX);
     p->id = -1;
     list_init(&p->lanes);
     peer_init(&p->peer, run, opened, closed);
@@ -493,6 +509,8 @@ struct producer *producer_new(struct run *run, int index)
 bool producer_is_idle(const struct producer *p)
 {
     if (p->peer.state != PEER_OPEN || p->peer.call_count > 0)
+        return false;
+    if (p->unanswered_ns > 0 && run_now(p->run) < p->unanswered_ns + UNANSWERED_NS)
         return false;
     LIST_EACH (node, &p->lanes)
         if (LIST_ENTRY(node, struct lane, link)->item_count > 0)

@@ -25,6 +25,15 @@
 #define GROUP_SEEDS 1000000
 #define OFFSETS_RETENTION_MINUTES 5
 
+/* Who chooses: kinds of choices of their own, so that each can be made dull alone (shrink.h). */
+enum chooser {
+    BY_FATE = 0, /* the plan, the lives and their faults */
+    BY_ADMIN = 1,
+    BY_PRODUCERS = 2,
+    BY_CONSUMERS = 3,
+    BY_PEERS = 4,
+};
+
 /* What a seed decides about its run: a mix of its own, so that rare mixes are tried as well. */
 struct plan {
     int shards;
@@ -124,13 +133,16 @@ struct run {
     struct history history;
     struct counts counts;
     bool tells; /* prints what happens, for a person who looks for a mistake */
+    int64_t story_lines;
+    size_t told_bytes; /* of the world's trace */
     char violation[300];
 };
 
 /* The first violation counts. */
 void violate(struct run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* One line of the story, with the time, if the run tells it. */
-void tell(const struct run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* ---- story.c: one line of the story, with the time, if the run tells it */
+void tell(struct run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void tell_plan(struct run *run);
 static inline bool run_is_over(const struct run *run)
 {
     return run->violation[0] != '\0';
@@ -138,7 +150,8 @@ static inline bool run_is_over(const struct run *run)
 
 /* Nanoseconds of the clients' clock. */
 int64_t run_now(const struct run *run);
-/* One of [0, n), recorded as a choice of the run. */
+/* One of [0, n), recorded as a choice of the run; 0 is the dull one. run_choose: by fate. */
+uint32_t run_choose_by(struct run *run, enum chooser who, uint32_t n);
 uint32_t run_choose(struct run *run, uint32_t n);
 /* True once in n. */
 bool run_once_in(struct run *run, uint32_t n);
