@@ -205,9 +205,13 @@ func member(bootstrap, group, topic string) {
 		kgo.HeartbeatInterval(time.Second), kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	defer client.Close()
+	work, _ := strconv.Atoi(os.Getenv("WORK_MS")) // none if it is not set
 	for ctx.Err() == nil {
 		fetches := client.PollFetches(ctx)
 		fetches.EachRecord(func(r *kgo.Record) { fmt.Println(r.Partition, r.Offset) })
+		if !fetches.Empty() {
+			time.Sleep(time.Duration(work) * time.Millisecond)
+		}
 		if err := client.CommitUncommittedOffsets(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, "franz-go: commit:", err)
 		}

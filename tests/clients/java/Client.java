@@ -41,6 +41,9 @@ public final class Client {
     private static final PrintStream OUT =
             new PrintStream(new FileOutputStream(FileDescriptor.out), false);
 
+    private static final long WORK_MS = // of a member, between reading and committing
+            Long.parseLong(System.getenv().getOrDefault("WORK_MS", "0"));
+
     private static byte[] parse(String field) {
         return field.equals("null") ? null : HEX.parseHex(field.substring(1));
     }
@@ -170,8 +173,11 @@ public final class Client {
         OUT.flush();
         try {
             if (!records.isEmpty()) {
+                Thread.sleep(WORK_MS);
                 consumer.commitSync();
             }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
         } catch (CommitFailedException | RetriableException e) {
             System.err.println(e); // the group rebalances: somebody reads them again
         }

@@ -5,8 +5,10 @@
 One program for both generations: 2.0.2, which guesses the broker's version from its ApiVersions
 answer and speaks old fixed versions, and 3.x, which negotiates.
 """
+import os
 import signal
 import sys
+import time
 
 import kafka
 from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
@@ -114,6 +116,7 @@ def member(bootstrap, group, topic):
         for record in records:
             print(record.partition, record.offset, flush=True)
         if records:
+            time.sleep(int(os.environ.get("WORK_MS", "0")) / 1000)
             try:
                 consumer.commit()
             except CommitFailedError as error:  # the group rebalances: somebody reads them again

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TIMEOUT_MS = 30000, LINE_BYTES_MAX = 1 << 20 };
 
@@ -330,7 +331,7 @@ static void rebalanced(rd_kafka_t *client, rd_kafka_resp_err_t err,
 }
 
 /* A commit that the group refuses is read again by whoever has the partition then. */
-static void take_records(rd_kafka_t *client)
+static void take_records(rd_kafka_t *client, int work_ms)
 {
     rd_kafka_message_t *message = rd_kafka_consumer_poll(client, 100);
     int count = 0;
@@ -342,8 +343,10 @@ static void take_records(rd_kafka_t *client)
         if (count == 100)
             break;
     }
-    if (count > 0)
-        rd_kafka_commit(client, NULL, 0);
+    if (count == 0)
+        return;
+    usleep((useconds_t)work_ms * 1000);
+    rd_kafka_commit(client, NULL, 0);
 }
 
 static void member(const char *bootstrap, const char *group, const char *topic)
@@ -357,6 +360,7 @@ static void member(const char *bootstrap, const char *group, const char *topic)
                                  {"partition.assignment.strategy", "range"},
                                  {NULL, NULL}};
     rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(1);
+    const char *work = getenv("WORK_MS");
     rd_kafka_conf_t *conf = configuration(settings);
     rd_kafka_conf_set_rebalance_cb(conf, rebalanced);
     rd_kafka_t *client = connect_with(RD_KAFKA_CONSUMER, conf);
@@ -367,7 +371,7 @@ static void member(const char *bootstrap, const char *group, const char *topic)
     check(rd_kafka_subscribe(client, topics), "subscribe");
     rd_kafka_topic_partition_list_destroy(topics);
     while (!has_to_leave)
-        take_records(client);
+        take_records(client, work ? atoi(work) : 0);
     rd_kafka_consumer_close(client);
     rd_kafka_destroy(client);
 }
