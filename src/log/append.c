@@ -129,8 +129,12 @@ struct roll_op {
     uint8_t time_entry[TIMEINDEX_ENTRY_BYTES];
 };
 
-/* On the lane: the last time index entry of the old segment, and the files of the new one. The old
- * one gives back the space that the journal has reserved behind its end. */
+/*
+ * On the lane: the last time index entry of the old segment, and the files of the new one. The old
+ * one gives back the space that the journal has reserved behind its end. The entry is synced: the
+ * recovery point may already stand behind the segment, whose indexes a load then believes, and
+ * zeros in the place of its newest record's time would be older than any retention.
+ */
 static enum err roll_apply(struct journal_op *j, struct io *io)
 {
     struct log_op *op = CONTAINER_OF(j, struct log_op, journal);
@@ -140,6 +144,8 @@ static enum err roll_apply(struct journal_op *j, struct io *io)
 
     if (r->has_time_entry)
         err = io_file_write(r->closed->timeindex, &iov, 1, r->time_pos);
+    if (!err && r->has_time_entry)
+        err = io_file_sync(r->closed->timeindex);
     if (!err)
         err = io_file_truncate(r->closed->log, r->closed_size);
     if (!err)

@@ -169,11 +169,13 @@ static enum err read_batch(struct segment *s, uint8_t *p, const struct header_wa
     return err ? read_fully(s->log, p, (size_t)h->total, h->pos, LOG_BLOCKING) : err;
 }
 
-static void check_segment(struct walk *w, const struct segment_span *span)
+/* What a closed segment is said to hold decides about its retention. */
+static void check_segment(struct walk *w, const struct segment_span *span, bool is_closed)
 {
     struct segment *s = span->segment;
     struct header_walk h;
     uint8_t *p = xmalloc(1 << 20);
+    int64_t newest = -1;
     enum err err;
 
     header_walk_init(&h, s->log, 0, span->size, LOG_BLOCKING);
@@ -184,10 +186,14 @@ static void check_segment(struct walk *w, const struct segment_span *span)
         if (!batch_crc_ok(batch))
             violate(w->life->run, "batch %lld is damaged", (long long)h.header.base_offset);
         check_batch(w, &h.header);
+        newest = MAX(newest, h.header.max_timestamp);
     }
     if (err != ERR_EOF)
         violate(w->life->run, "segment %lld cannot be walked: %s", (long long)s->base_offset,
                 err_name(err));
+    if (is_closed && span->max_timestamp != newest)
+        violate(w->life->run, "segment %lld: its newest record is of %lld, and is said to be of %lld",
+                (long long)s->base_offset, (long long)newest, (long long)span->max_timestamp);
     free(p);
 }
 
@@ -216,7 +222,7 @@ static void check_loaded(struct life *l)
                 (long long)loaded->start, (long long)l->run->start_known, (long long)w.next,
                 (long long)loaded->end);
     for (size_t i = 0; i < loaded->segment_count; i++)
-        check_segment(&w, &loaded->segments[i]);
+        check_segment(&w, &loaded->segments[i], i + 1 < loaded->segment_count);
     if (w.next != loaded->end)
         violate(l->run, "end %lld, batches end at %lld", (long long)loaded->end, (long long)w.next);
     for (int64_t o = loaded->end; o < OFFSETS_MAX; o++) {
