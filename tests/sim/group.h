@@ -67,7 +67,7 @@ enum assignor {
 };
 
 struct group_told {
-    char id[16];
+    char id[20];
     bool is_cooperative;
     bool has_choice; /* members offer two assignors, in any order */
     struct told told[GENERATIONS_KEPT];
