@@ -192,7 +192,8 @@ static void check_segment(struct walk *w, const struct segment_span *span, bool 
         violate(w->life->run, "segment %lld cannot be walked: %s", (long long)s->base_offset,
                 err_name(err));
     if (is_closed && span->max_timestamp != newest)
-        violate(w->life->run, "segment %lld: its newest record is of %lld, and is said to be of %lld",
+        violate(w->life->run,
+                "segment %lld: its newest record is of %lld, and is said to be of %lld",
                 (long long)s->base_offset, (long long)newest, (long long)span->max_timestamp);
     free(p);
 }
