@@ -280,6 +280,9 @@ static void has_joined(struct member *m, const struct call *call,
         m->rejoined_ns = m->member_ns;
         m->rejoined_life = m->step_life;
         m->is_haunted = run_once_in(m->run, 2);
+        /* It may have got its place again, and with it an assignment from before a topic came. */
+        if (m->topics != m->topics_before)
+            m->topics = 0;
     }
     m->plan.n = 0;
     generation_told(m->run, m->group, m->generation, call->sent_ns, m->step_life);
@@ -353,6 +356,8 @@ static void join(struct member *m)
             reader_commit(m, m->generation);
         reader_drop(m);
     }
+    if (m->id[0] == '\0')
+        m->topics_before = m->topics;
     m->topics = topics_there(m->run);
     reader_claims(m, &owned);
     subscription_put(m->run, m->topics, &owned, is_cooperative ? m->generation : -1, &bytes);

@@ -25,6 +25,7 @@
 #define SETTLE_NS (30 * SECOND)
 #define CALM_WORK_NS (400 * MS)
 #define SLOW_SYNC_NS (20 * MS)
+#define ARRIVAL_NS (300 * MS)
 
 /* ---- common ----------------------------------------------------------------------------- */
 
@@ -286,6 +287,9 @@ static void verify(struct run *run)
     wait_for(run, SETTLE_NS, is_idle);
     if (!is_idle(run))
         violate(run, "requests are still under way, and nothing is wrong");
+    /* Members read what nobody waits for (acks=0) when it comes, so it has to be there first. */
+    if (run->plan.groups > 0)
+        wait_for(run, ARRIVAL_NS, is_over);
     clients_verify(run);
     wait_for(run, SETTLE_NS, is_verified);
     if (!is_verified(run))
