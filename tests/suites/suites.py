@@ -20,7 +20,7 @@ import results
 import suite
 
 HERE = pathlib.Path(__file__).resolve().parent
-ALL = ["franz-go", "kafka-python", "librdkafka", "node-rdkafka", "rust-rdkafka"]
+ALL = ["franz-go", "kafka-python", "librdkafka", "node-rdkafka", "rust-rdkafka", "kafka-clients"]
 
 
 def run_against(kind, one, args):
