@@ -87,6 +87,8 @@ class Broker:
 
     def _start_ours(self, port):
         program = os.environ.get("STRANDLINE", ROOT / "build/strandline")
+        if not os.access(program, os.X_OK):
+            raise BrokerError(f"there is no {program}; build it or set STRANDLINE")
         keys = {**self.settings, "log.dirs": self.dir / "data",
                 "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
         sets = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]

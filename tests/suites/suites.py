@@ -10,8 +10,8 @@ excepted test that passes is named. --choice runs the quick part of each suite t
 --ours takes Kafka's verdicts from kafka.txt instead of running it. --record writes that file.
 """
 import argparse
-import os
 import pathlib
+import signal
 import sys
 import time
 
@@ -70,20 +70,24 @@ def arguments():
 def main():
     args = arguments()
     args.logs.mkdir(parents=True, exist_ok=True)
+    # Whoever ends us ends the brokers, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("suites: terminated"))
     rows = []
     for name in args.suites or ALL:
         one = suite.Suite(HERE / name)
         if args.choice and not one.has_choice():
             continue
         print(f"{name}: running", file=sys.stderr, flush=True)
-        rows.append(run_suite(one, args))
+        try:
+            rows.append(run_suite(one, args))
+        except (brokers.BrokerError, suite.SuiteError) as error:
+            sys.exit(f"suites: {error}")
         print(rows[-1].story(), end="", flush=True)
     print(results.table(rows))
     passed = sum(len(row.passed) for row in rows)
     failed = sum(len(row.bad) for row in rows)
     print(f"{passed} passed, {failed} failed")
-    sys.stdout.flush()
-    os._exit(failed > 0)
+    sys.exit(failed > 0)
 
 
 if __name__ == "__main__":
