@@ -29,6 +29,7 @@
     X(CONFIG_NOT_STORED, "answer a change of configuration without storing it")                    \
     X(KEEPER_WITHOUT_SYNC, "commit to the keeper without a sync")                                  \
     X(ANSWER_OUT_OF_TURN, "answer a request before those that came earlier")                       \
+    X(START_NOT_STORED, "answer a deletion of records without storing it")                         \
     PLANTED_GROUP_FAULTS(X)
 
 /* Found by runs with consumer groups. */

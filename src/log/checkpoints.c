@@ -15,6 +15,7 @@
  */
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/planted.h"
 #include "log/dir_int.h"
 
 #define TICK_NS ((int64_t)1000 * 1000 * 1000)
@@ -194,6 +195,8 @@ static void carry_out(struct log_dir *dir, struct save *s)
     case SAVE_LOWER: lower(dir, s); break;
     case SAVE_CLEAN: put_cleaned(dir, s->card, s->offset); break;
     case SAVE_START:
+        if (PLANTED(START_NOT_STORED))
+            break;
         dir->starts_dirty |=
             checkpoint_put(&dir->now.starts, s->card->topic, s->card->partition, s->offset);
         break;

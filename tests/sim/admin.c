@@ -31,7 +31,8 @@ struct admin {
     bool must_compare; /* the connection is new: the broker may be another one */
     int compares;
     struct name *at; /* what the request under way is about */
-    int64_t value;   /* ... and its new value */
+    int32_t partition;
+    int64_t value; /* ... and its new value */
     int64_t next_ns;
 };
 
@@ -274,6 +275,85 @@ static void describe(struct admin *a, struct name *n)
     send(a, API_DESCRIBE_CONFIGS, 4, &request, described);
 }
 
+/* ---- partitions and records ------------------------------------------------------------- */
+
+static void grown(struct call *call, enum err err, void *response)
+{
+    struct admin *a = CONTAINER_OF(call, struct admin, call);
+    const struct create_partitions_response *r = response;
+    int16_t code = !err && r->results.n == 1 ? r->results.v[0].error_code : -1;
+
+    a->is_busy = false;
+    if (!check(a, err, code)) {
+        doubt(a->at);
+        return;
+    }
+    a->at->topic->partitions++;
+    a->run->counts.partitions_added++;
+}
+
+static void grow(struct admin *a, struct name *n)
+{
+    struct create_partitions_request request;
+    struct create_partitions_request_topic topic;
+
+    if (n->topic->partitions == TOPIC_PARTITIONS_MAX)
+        return;
+    a->at = n;
+    wire_init(&create_partitions_request_schema, &request);
+    wire_init(&create_partitions_request_topic_schema, &topic);
+    topic.name = str_of(n->topic->name);
+    topic.count = n->topic->partitions + 1;
+    topic.assignments.n = -1;
+    request.topics.v = &topic;
+    request.topics.n = 1;
+    request.timeout_ms = 3000;
+    send(a, API_CREATE_PARTITIONS, 3, &request, grown);
+}
+
+static void records_deleted(struct call *call, enum err err, void *response)
+{
+    struct admin *a = CONTAINER_OF(call, struct admin, call);
+    const struct delete_records_response *r = response;
+    bool is_whole = !err && r->topics.n == 1 && r->topics.v[0].partitions.n == 1;
+    struct part *p = &a->at->topic->parts[a->partition];
+
+    a->is_busy = false;
+    if (!check(a, err, is_whole ? r->topics.v[0].partitions.v[0].error_code : (int16_t)-1))
+        return;
+    if (r->topics.v[0].partitions.v[0].low_watermark < a->value)
+        violate(a->run, "%s-%d: records below %lld were deleted, and it begins at %lld",
+                a->at->topic->name, a->partition, (long long)a->value,
+                (long long)r->topics.v[0].partitions.v[0].low_watermark);
+    p->deleted_to = MAX(p->deleted_to, a->value);
+    p->deleted_ns = run_now(a->run);
+    a->run->counts.records_deleted++;
+}
+
+static void delete_records(struct admin *a, struct name *n)
+{
+    struct delete_records_request request;
+    struct delete_records_request_topic topic;
+    struct delete_records_request_partition partition;
+
+    a->at = n;
+    a->partition = (int32_t)choose(a, (uint32_t)n->topic->partitions);
+    a->value = choose(a, (uint32_t)n->topic->parts[a->partition].acked_end + 1);
+    n->topic->has_ever_had_retention = true;
+    wire_init(&delete_records_request_schema, &request);
+    wire_init(&delete_records_request_topic_schema, &topic);
+    wire_init(&delete_records_request_partition_schema, &partition);
+    partition.partition_index = a->partition;
+    partition.offset = a->value;
+    topic.name = str_of(n->topic->name);
+    topic.partitions.v = &partition;
+    topic.partitions.n = 1;
+    request.topics.v = &topic;
+    request.topics.n = 1;
+    request.timeout_ms = 3000;
+    send(a, API_DELETE_RECORDS, 2, &request, records_deleted);
+}
+
 /* ---- comparing -------------------------------------------------------------------------- */
 
 static const struct metadata_response_topic *find(const struct metadata_response *r,
@@ -342,6 +422,11 @@ static void change(struct admin *a)
         return;
     switch (choose(a, 12)) {
     case 5: delete_topic(a, n); break;
+    case 6: grow(a, n); break;
+    case 7:
+        if (n->topic->is_durable) /* A page cache that was lost takes its offsets with it. */
+            delete_records(a, n);
+        break;
     case 1:
     case 2: alter(a, n); break;
     case 3:

@@ -21,6 +21,7 @@
 #define STUCK_NS (8 * SECOND)
 #define POSITIONS_MAX 64
 #define ROOM_MIN_BYTES 3000
+#define ASKED_MS_MAX 3000
 
 enum position_state {
     WANTS_START = 0,
@@ -67,6 +68,7 @@ struct consumer {
     bool lists;
     bool lists_start; /* else the end */
     struct position *listed;
+    struct time_question asked;
     int64_t next_ns;
 };
 
@@ -152,7 +154,11 @@ static bool is_worthless(const struct consumer *c, const struct call *call, cons
 static void start_known(struct consumer *c, struct position *pos, int64_t offset)
 {
     int64_t was = pos->refused_at;
+    const struct part *p = &pos->topic->parts[pos->partition];
 
+    if (offset < p->deleted_to && c->list_call.sent_ns > p->deleted_ns)
+        violate(c->run, "%s-%d begins at %lld, and the records below %lld were deleted",
+                pos->topic->name, pos->partition, (long long)offset, (long long)p->deleted_to);
     if (was >= offset && was <= pos->topic->parts[pos->partition].end && pos->topic->is_durable)
         violate(c->run, "%s-%d: offset %lld is out of range, and the log begins at %lld",
                 pos->topic->name, pos->partition, (long long)was, (long long)offset);
@@ -196,7 +202,24 @@ static void listed(struct call *call, enum err err, void *response)
         end_known(c, pos, r->topics.v[0].partitions.v[0].offset);
 }
 
-static void list_one(struct consumer *c, struct position *pos)
+static void time_listed(struct call *call, enum err err, void *response)
+{
+    struct consumer *c = CONTAINER_OF(call, struct consumer, list_call);
+    const struct list_offsets_response *r = response;
+    struct position *pos = c->listed;
+
+    c->lists = false;
+    c->listed = NULL;
+    if (err || is_worthless(c, call, pos->topic) || r->topics.n != 1 ||
+        r->topics.v[0].partitions.n != 1 || r->topics.v[0].partitions.v[0].error_code != 0)
+        return;
+    c->asked.offset = r->topics.v[0].partitions.v[0].offset;
+    c->asked.found_ms = r->topics.v[0].partitions.v[0].timestamp;
+    history_time(c->run, pos->topic, pos->partition, &c->asked);
+}
+
+static void list_at(struct consumer *c, struct position *pos, int64_t timestamp,
+                    void (*done)(struct call *call, enum err err, void *response))
 {
     struct list_offsets_request request;
     struct list_offsets_request_topic topic;
@@ -206,7 +229,7 @@ static void list_one(struct consumer *c, struct position *pos)
     wire_init(&list_offsets_request_topic_schema, &topic);
     wire_init(&list_offsets_request_partition_schema, &partition);
     partition.partition_index = pos->partition;
-    partition.timestamp = pos->state == WANTS_START ? -2 : -1;
+    partition.timestamp = timestamp;
     topic.name = str_of(pos->topic->name);
     topic.partitions.v = &partition;
     topic.partitions.n = 1;
@@ -215,11 +238,33 @@ static void list_one(struct consumer *c, struct position *pos)
     request.topics.n = 1;
     c->listed = pos;
     c->lists = true;
-    c->lists_start = pos->state == WANTS_START;
-    c->list_call.done = listed;
+    c->list_call.done = done;
     /* Behind a parked fetch it has to wait for that one's turn. */
     peer_send(&c->peer, &c->list_call, API_LIST_OFFSETS, (int16_t)(1 + choose(c, 8)), &request,
               c->fetches ? (int64_t)c->wait_ms * MS : 0);
+}
+
+static void list_one(struct consumer *c, struct position *pos)
+{
+    c->lists_start = pos->state == WANTS_START;
+    list_at(c, pos, c->lists_start ? -2 : -1, listed);
+}
+
+/* Of one that is read, and whose offsets are what they were. */
+static void ask_for_time(struct consumer *c)
+{
+    struct position *pos;
+
+    if (list_is_empty(&c->positions) || !once_in(c, 20))
+        return;
+    pos = LIST_ENTRY(c->positions.next, struct position, link);
+    if (pos->state != READING || pos->topic->state != TOPIC_THERE || !pos->topic->is_durable)
+        return;
+    c->asked = (struct time_question){
+        .ms = io_wall_ms(c->run->client_io) - (int64_t)choose(c, ASKED_MS_MAX),
+        .acked_end = pos->topic->parts[pos->partition].acked_end,
+    };
+    list_at(c, pos, c->asked.ms, time_listed);
 }
 
 static void list_next(struct consumer *c)
@@ -619,6 +664,8 @@ void consumer_tick(struct consumer *c)
     c->next_ns = now + (pause_ms_max - (int64_t)choose(c, (uint32_t)pause_ms_max + 1)) * MS;
     if (!c->lists)
         list_next(c);
+    if (!c->lists && !c->verifies)
+        ask_for_time(c);
     if (!c->fetches && (c->verifies || choose(c, 8) != 0)) /* a rest is dull */
         read_on(c);
 }

@@ -40,9 +40,12 @@ void counts_print(const struct counts *c, uint64_t seeds)
            "%lld read with %lld records\n",
            (long long)c->acks, (long long)c->duplicates, (long long)c->refused,
            (long long)c->unknown, (long long)c->batches_read, (long long)c->records_read);
-    printf("  topics: %lld made, %lld deleted, %lld changed; %lld offsets retained, %lld woken\n",
-           (long long)c->topics_made, (long long)c->topics_deleted, (long long)c->configs_changed,
-           (long long)c->retained, (long long)c->woken);
+    printf(
+        "  topics: %lld made, %lld deleted, %lld changed, %lld grown; records deleted %lld times, "
+        "%lld offsets retained; %lld fetches woken, %lld times asked for\n",
+        (long long)c->topics_made, (long long)c->topics_deleted, (long long)c->configs_changed,
+        (long long)c->partitions_added, (long long)c->records_deleted, (long long)c->retained,
+        (long long)c->woken, (long long)c->times_asked);
     printf("  broker: %lld starts, %lld clean stops, %lld crashes, %lld power cuts, %lld failed "
            "starts; %lld bytes cut, %lld writes and names lost\n",
            (long long)c->starts, (long long)c->clean_stops, (long long)c->crashes,
@@ -59,7 +62,9 @@ static bool has_shown_enough(const struct counts *c, int64_t seeds)
            c->duplicates > seeds && c->refused > 3 * seeds && c->starts > 4 * seeds &&
            c->crashes > seeds && c->power_cuts > seeds && c->clean_stops > 2 * seeds &&
            c->topics_made > 3 * seeds && c->topics_deleted > seeds && c->retained > 50 * seeds &&
-           c->cut_bytes > 0 && c->lost > 10 * seeds && c->woken > 50 * seeds;
+           c->partitions_added > seeds / 4 && c->records_deleted > seeds / 4 &&
+           c->times_asked > 5 * seeds && c->cut_bytes > 0 && c->lost > 10 * seeds &&
+           c->woken > 50 * seeds;
 }
 
 static bool groups_have_shown_enough(const struct counts *c, int64_t seeds)

@@ -98,10 +98,11 @@ int32_t history_make_batch(struct run *run, struct topic *t, int32_t partition,
     b->topic = (int16_t)history_topic_index(&run->history, t);
     b->partition = (int8_t)partition;
     b->count = (int8_t)count;
+    b->ms = io_wall_ms(run->client_io);
     batch_builder_init(&builder, spec);
     for (int i = 0; i < count; i++) {
         struct record r = {
-            .timestamp = io_wall_ms(run->client_io),
+            .timestamp = b->ms,
             .key = bytes_null(),
             .value = {.p = value, .n = fill_value(value, number, i)},
         };
@@ -366,6 +367,47 @@ void history_bounds(struct run *run, struct topic *t, int32_t partition, int64_t
     if (end < log_start)
         violate(run, "%s-%d begins at %lld and ends at %lld", t->name, partition,
                 (long long)log_start, (long long)end);
+}
+
+static const struct sent_batch *known_at(const struct run *run, const struct part *p,
+                                         int64_t offset)
+{
+    return offset < p->at_cap && p->at[offset] > 0 ? &run->history.batches[p->at[offset] - 1]
+                                                   : NULL;
+}
+
+/* Retention may have taken what came earlier. */
+static void check_earlier(struct run *run, const struct topic *t, int32_t partition,
+                          const struct time_question *q)
+{
+    const struct part *p = &t->parts[partition];
+    int64_t end = q->offset < 0 ? q->acked_end : MIN(q->offset, q->acked_end);
+
+    for (int64_t o = 0; o < end && !t->has_ever_had_retention; o++) {
+        const struct sent_batch *b = known_at(run, p, o);
+
+        if (b && b->ms >= q->ms)
+            violate(run,
+                    "%s-%d: asked for time %lld and told offset %lld, but offset %lld is of %lld",
+                    t->name, partition, (long long)q->ms, (long long)q->offset, (long long)o,
+                    (long long)b->ms);
+    }
+}
+
+void history_time(struct run *run, const struct topic *t, int32_t partition,
+                  const struct time_question *q)
+{
+    const struct sent_batch *b;
+
+    run->counts.times_asked++;
+    check_earlier(run, t, partition, q);
+    if (q->offset < 0)
+        return;
+    b = known_at(run, &t->parts[partition], q->offset);
+    if (q->found_ms < q->ms || (b && b->ms != q->found_ms))
+        violate(run, "%s-%d: asked for time %lld and told offset %lld of %lld, which is of %lld",
+                t->name, partition, (long long)q->ms, (long long)q->offset, (long long)q->found_ms,
+                (long long)(b ? b->ms : -1));
 }
 
 void history_verified(struct run *run, struct topic *t, int32_t partition, int64_t log_start,

@@ -30,10 +30,12 @@ enum topic_state {
 struct part {
     int32_t *at; /* batch number + 1 by offset; 0: nothing is known */
     int64_t at_cap;
-    int64_t end;       /* behind the last offset that is known */
-    int64_t start;     /* the highest log start that was told */
-    int64_t acked_end; /* behind the last acknowledged offset: readers may see all below it */
-    int64_t acked_ns;  /* since when */
+    int64_t end;        /* behind the last offset that is known */
+    int64_t start;      /* the highest log start that was told */
+    int64_t acked_end;  /* behind the last acknowledged offset: readers may see all below it */
+    int64_t acked_ns;   /* since when */
+    int64_t deleted_to; /* DeleteRecords has said that it begins no lower */
+    int64_t deleted_ns; /* when */
 };
 
 /* One incarnation of a name. */
@@ -63,6 +65,7 @@ struct sent_batch {
     int8_t count;
     int32_t bytes; /* as they are stored */
     enum fate fate;
+    int64_t ms;      /* timestamp of its records */
     int64_t base;    /* where it is known to be; -1 */
     int32_t stream;  /* batches of a stream keep their order */
     int32_t order;   /* in the stream, from 0 */
@@ -113,6 +116,16 @@ int64_t history_read(struct run *run, struct topic *t, int32_t partition, int64_
 /* A reader was told the bounds of a partition. */
 void history_bounds(struct run *run, struct topic *t, int32_t partition, int64_t log_start,
                     int64_t end);
+/* What a reader asked about a time, and was told: the first record at or behind it. */
+struct time_question {
+    int64_t ms;
+    int64_t acked_end; /* when it was asked: of what comes behind that nothing is expected */
+    int64_t offset;    /* -1: there is none */
+    int64_t found_ms;
+};
+
+void history_time(struct run *run, const struct topic *t, int32_t partition,
+                  const struct time_question *q);
 /* The log of a partition begins here and all of it has been read up to `end`. */
 void history_verified(struct run *run, struct topic *t, int32_t partition, int64_t log_start,
                       int64_t end);

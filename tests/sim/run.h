@@ -76,15 +76,17 @@ struct counts {
     int64_t topics_made;
     int64_t topics_deleted;
     int64_t configs_changed;
+    int64_t partitions_added;
+    int64_t times_asked;     /* offsets by time */
+    int64_t records_deleted; /* requests that moved a log's start */
     int64_t starts;
     int64_t clean_stops;
     int64_t crashes;
     int64_t power_cuts;
     int64_t failed_starts;
     int64_t cut_bytes; /* torn tails that recovery kept aside */
-    int64_t rolls;
-    int64_t retained; /* offsets that retention took */
-    int64_t woken;    /* parked fetches that an append has woken */
+    int64_t retained;  /* offsets that retention took */
+    int64_t woken;     /* parked fetches that an append has woken */
     int64_t events;
     int64_t lost; /* writes and names that power cuts took */
     /* groups */
