@@ -106,6 +106,7 @@ struct subscriber {
     struct str id; /* borrowed */
     uint64_t topics;
     struct claims owned;
+    int32_t generation; /* that it owns them in */
     struct claims assigned;
     int promised; /* how many it is to have in the next generation */
 };

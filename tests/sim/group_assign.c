@@ -187,7 +187,7 @@ bool subscription_parse(const struct run *run, struct bytes in, struct subscribe
         out->topics |= (uint64_t)1 << take_topic(run, &r);
     (void)take_int(&r);
     take_claims(run, &r, &out->owned);
-    (void)take_int(&r);
+    out->generation = take_int(&r);
     return !r.is_bad && r.left == 0;
 }
 
@@ -272,12 +272,17 @@ static struct subscriber *with_least(struct subscriber *v, int n, int topic)
     return least;
 }
 
+/* Who has missed a generation may believe that it still has what another one was given (KIP-792).
+ */
 static struct subscriber *owner_of(struct subscriber *v, int n, struct claim at)
 {
+    struct subscriber *owner = NULL;
+
     for (int i = 0; i < n; i++)
-        if (wants(&v[i], at.topic) && claims_have(&v[i].owned, at))
-            return &v[i];
-    return NULL;
+        if (wants(&v[i], at.topic) && claims_have(&v[i].owned, at) &&
+            (!owner || v[i].generation > owner->generation))
+            owner = &v[i];
+    return owner;
 }
 
 /* To whoever has had it, or else to who has least; those of the other kind are left out. */

@@ -107,6 +107,10 @@ static int64_t grace_ns(const struct member *m, enum err err)
 {
     int64_t session = m->session_ms * MS;
 
+    /* It was away while a generation began, and is still expected to sync in time. */
+    if (m->instance[0] && m->state == MEMBER_SYNCING && m->paused_until_ns > 0 &&
+        m->member_ns - m->paused_until_ns < SECOND)
+        return -1;
     if (m->paused_until_ns < m->member_ns)
         return session;
     if (m->instance[0] == '\0' || err == ERR_ILLEGAL_GENERATION || m->owed_sync)
@@ -270,6 +274,9 @@ static void has_joined(struct member *m, const struct call *call,
 {
     bool was_unknown = m->id[0] == '\0';
 
+    /* In a generation that it has missed, others may have read what it still holds. */
+    if (r->generation_id > m->generation + 1)
+        reader_drop(m);
     m->generation = r->generation_id;
     m->assignor = assignor_of(r->protocol_name);
     snprintf(m->id, sizeof(m->id), "%.*s", STR_ARG(r->member_id));
