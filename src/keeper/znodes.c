@@ -269,6 +269,11 @@ char *znode_broker_json(const struct znode_broker *b)
     return to_text(o);
 }
 
+static bool has_bracket(struct str s)
+{
+    return s.n > 0 && (memchr(s.p, '[', (size_t)s.n) || memchr(s.p, ']', (size_t)s.n));
+}
+
 /* "LISTENER://host:port", where the host may be in brackets. */
 static enum err endpoint_parse(const char *text, struct arena *a, struct znode_endpoint *e)
 {
@@ -286,6 +291,8 @@ static enum err endpoint_parse(const char *text, struct arena *a, struct znode_e
 
     if (name.n >= 2 && name.p[0] == '[' && name.p[name.n - 1] == ']')
         name = (struct str){.p = name.p + 1, .n = name.n - 2};
+    if (has_bracket(name))
+        return ERR_MALFORMED;
     e->host = arena_str(a, name);
     return ERR_NONE;
 }

@@ -274,6 +274,8 @@ static void damaged_brokers_are_refused(void **state)
         "{\"version\":5,\"jmx_port\":-1,\"endpoints\":[\"A://h\"]}",
         "{\"version\":5,\"jmx_port\":-1,\"endpoints\":[\"A://h:\"]}",
         "{\"version\":5,\"jmx_port\":-1,\"endpoints\":[\"A://h:1x\"]}",
+        "{\"version\":5,\"jmx_port\":-1,\"endpoints\":[\"SSL://[[]]:1\"]}",
+        "{\"version\":5,\"jmx_port\":-1,\"endpoints\":[\"SSL://[h:1\"]}",
         "{\"version\":5,\"jmx_port\":-1,\"endpoints\":[\"A://h:4294967297\"]}",
         ("{\"version\":5,\"jmx_port\":-1,\"endpoints\":[\"A://h:1\"],"
          "\"listener_security_protocol_map\":{\"B\":\"SSL\"}}"),
