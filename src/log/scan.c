@@ -352,7 +352,9 @@ static bool is_good(const struct scan *s, struct bytes batch, const struct batch
         return false;
     if (batch_last_offset(h) - s->segment->base_offset > INT32_MAX)
         return false;
-    return h->base_offset < s->verify_from || PLANTED(ACCEPT_TORN_TAIL) || batch_crc_ok(batch);
+    /* One that reaches over the recovery point is none that was there when it was saved. */
+    return batch_last_offset(h) < s->verify_from || PLANTED(ACCEPT_TORN_TAIL) ||
+           batch_crc_ok(batch);
 }
 
 /* Takes the batch at the tail; *bad when there is none. */
