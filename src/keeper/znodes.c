@@ -343,6 +343,8 @@ static enum err old_endpoint_parse(json_t *o, struct arena *a, struct znode_brok
     if (!json_is_string(host))
         return ERR_MALFORMED;
     out->endpoints[0].host = str_copy(a, host);
+    if (has_bracket(out->endpoints[0].host))
+        return ERR_MALFORMED;
     return int32_field(o, "port", &out->endpoints[0].port);
 }
 

@@ -280,6 +280,7 @@ static void damaged_brokers_are_refused(void **state)
         ("{\"version\":5,\"jmx_port\":-1,\"endpoints\":[\"A://h:1\"],"
          "\"listener_security_protocol_map\":{\"B\":\"SSL\"}}"),
         "{\"version\":1,\"jmx_port\":-1,\"host\":null,\"port\":1}",
+        "{\"version\":1,\"jmx_port\":-1,\"host\":\"]h\",\"port\":1}",
         "{\"version\":1,\"jmx_port\":-1,\"host\":\"h\"}",
     };
     struct znode_broker b;
