@@ -17,6 +17,7 @@
 #include "log/log.h"
 #include "metadata/metadata.h"
 #include "record/record.h"
+#include "replica/replica.h"
 #include "wire/apis.h"
 #include "wire/header.h"
 #include "wire/messages.h"
@@ -388,7 +389,8 @@ struct partition {
     struct uuid topic_id;
     int dir; /* index of its log directory */
     struct log_view *view;
-    _Atomic int32_t leader_epoch;
+    _Atomic int32_t leader_epoch; /* of its replica, as of its last step */
+    _Atomic bool is_leading;
     struct list of_control;      /* control->partitions; control loop */
     bool is_leaving;             /* control loop: its view may be gone */
     struct io_msg retention_msg; /* in flight while retention_runs */
@@ -400,7 +402,10 @@ struct partition {
     struct counter offset_count;
     /* owner only */
     struct log *log;
-    struct list produce_waiters;     /* struct produce_part by link, ascending last offset */
+    struct replica replica;
+    struct delay replica_delay;      /* when it wants to look at the time */
+    struct list commit_waiters;      /* acks=all: struct produce_part by link, ascending offset */
+    struct list ack_waiters;         /* acks=1: likewise */
     struct list fetch_waiters;       /* struct fetch_waiter by link */
     struct coordinator *coordinator; /* of groups; NULL for any other topic */
     bool refusing;                   /* deletion or stop is under way */
@@ -409,19 +414,40 @@ struct partition {
 };
 
 struct partition *partition_new(struct broker *b, const char *topic, struct uuid topic_id,
-                                int32_t index, int32_t leader_epoch);
+                                int32_t index);
 /* Any thread. The last reference frees; the log must be gone by then. */
 struct partition *partition_ref(struct partition *p);
 void partition_unref(struct partition *p);
-/* Takes the loaded log. On the owner. */
-void partition_open(struct partition *p, struct log_loaded *loaded);
+/* Takes the loaded log, and the role that `state` gives to this broker. On the owner. */
+void partition_open(struct partition *p, struct log_loaded *loaded,
+                    const struct metadata_partition *state);
 /* Answers all waiters, then closes or deletes the log; p->closed is called. On the owner. */
 void partition_shut(struct partition *p, bool delete_files);
 void partition_set_config(struct partition *p, const struct topic_config *config);
 /* What was appended, for the figures. On the owner. */
 void partition_count_append(struct partition *p, const struct log_append *a);
-/* Epoch of the request against ours: ERR_FENCED_LEADER_EPOCH, ERR_UNKNOWN_LEADER_EPOCH. */
-must_use enum err partition_check_epoch(const struct partition *p, int32_t epoch);
+/*
+ * Whether it leads, and in the epoch that a request knows (negative: it knows none):
+ * ERR_FENCED_LEADER_EPOCH, ERR_UNKNOWN_LEADER_EPOCH, ERR_NOT_LEADER_OR_FOLLOWER. Any shard.
+ */
+must_use enum err partition_check_leader(const struct partition *p, int32_t epoch);
+/* On the owner: who waits for this offset is answered. */
+void partition_answer_committed(struct partition *p);
+void partition_answer_acked(struct partition *p);
+/* On the owner: who waits for acks=all, or for any, gets this error. */
+void partition_fail_commits(struct partition *p, enum err err);
+void partition_fail_producers(struct partition *p, enum err err);
+
+/* ---- replicate.c: the replica of a partition; on the owner ------------------------------- */
+
+void replicate_begin(struct partition *p, const struct metadata_partition *state);
+void replicate_end(struct partition *p);
+/* The state in a new image, and who is alive. */
+void replicate_follow_image(struct partition *p, const struct metadata_image *image,
+                            const struct metadata_partition *state);
+void replicate_configure(struct partition *p);
+/* The log has grown, or acknowledges more. */
+void replicate_advanced(struct partition *p);
 
 /* ---- visits: asking the owners of many partitions --------------------------------------- */
 
@@ -472,7 +498,7 @@ struct produce;
 
 /* One partition of a produce request; travels to the partition's owner and back. */
 struct produce_part {
-    struct list link; /* partition->produce_waiters */
+    struct list link; /* partition->commit_waiters or ack_waiters */
     struct io_msg msg;
     struct produce *produce;
     struct partition *partition; /* NULL: refused before it got there */

@@ -133,7 +133,7 @@ static void open_at_owner(struct io_msg *msg)
 {
     struct addition *a = CONTAINER_OF(msg, struct addition, msg);
 
-    partition_open(a->partition, a->spec.loaded);
+    partition_open(a->partition, a->spec.loaded, a->spec.state);
     a->msg.fn = opened;
     io_post(a->control->loop, &a->msg);
 }
@@ -142,8 +142,7 @@ static void open_partition(struct addition *a)
 {
     const struct partition_spec *s = &a->spec;
 
-    a->partition =
-        partition_new(a->control->broker, s->topic, s->topic_id, s->index, s->leader_epoch);
+    a->partition = partition_new(a->control->broker, s->topic, s->topic_id, s->index);
     a->partition->dir = s->dir;
     a->msg.fn = open_at_owner;
     io_post(a->partition->owner->loop, &a->msg);

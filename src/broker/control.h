@@ -70,7 +70,7 @@ struct partition_spec {
     const char *topic; /* borrowed until done */
     struct uuid topic_id;
     int32_t index;
-    int32_t leader_epoch;
+    const struct metadata_partition *state; /* borrowed until done */
     struct topic_config config;
     struct log_loaded *loaded; /* taken; NULL: make a new one */
     int dir;                   /* of the loaded one */

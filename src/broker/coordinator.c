@@ -143,9 +143,9 @@ static enum err submit(struct coordinator *c, struct pending_write *p)
 {
     if (c->partition->refusing || !c->partition->log)
         return ERR_NOT_LEADER_OR_FOLLOWER;
-    if (log_config(c->partition->log)->min_insync_replicas > 1)
-        return ERR_NOT_ENOUGH_REPLICAS;
-    return append_records(c, p->write, &p->last_offset);
+    enum err err = replica_check_isr(&c->partition->replica);
+
+    return err ? err : append_records(c, p->write, &p->last_offset);
 }
 
 static void count_groups(struct coordinator *c)

@@ -218,7 +218,7 @@ static struct partition *find_partition(const struct fetch *f, const struct fetc
     else if (!p)
         *err = ERR_UNKNOWN_TOPIC_OR_PARTITION;
     else
-        *err = partition_check_epoch(p, part->leader_epoch);
+        *err = partition_check_leader(p, part->leader_epoch);
     return *err ? NULL : p;
 }
 

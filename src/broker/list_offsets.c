@@ -78,7 +78,7 @@ static void list_at_owner(struct visit_item *item)
     const struct list_offsets_request_partition *in = item->in;
     struct list_offsets_response_partition *out = item->out;
     struct partition *p = item->partition;
-    enum err err = partition_check_epoch(p, in->current_leader_epoch);
+    enum err err = partition_check_leader(p, in->current_leader_epoch);
 
     if (err) {
         visit_item_done(item, err);

@@ -125,7 +125,7 @@ static void add_item(struct load *l, struct load_item *item)
         .topic = item->topic->name.p,
         .topic_id = item->topic->id,
         .index = item->index,
-        .leader_epoch = topic->partitions[item->index].leader_epoch,
+        .state = &topic->partitions[item->index],
         .config = control_topic_config(c, &item->topic->configs),
         .loaded = item->loaded,
         .dir = item->dir,

@@ -11,7 +11,7 @@ static void epoch_at_owner(struct visit_item *item)
 {
     const struct offset_for_leader_epoch_request_partition *in = item->in;
     struct offset_for_leader_epoch_response_partition *out = item->out;
-    enum err err = partition_check_epoch(item->partition, in->current_leader_epoch);
+    enum err err = partition_check_leader(item->partition, in->current_leader_epoch);
 
     if (!err)
         log_epoch_end(item->partition->log, in->leader_epoch, &out->leader_epoch, &out->end_offset);

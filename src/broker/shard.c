@@ -267,8 +267,11 @@ static void slot_configure(struct shard *s, struct topic_slot *slot)
     for (int32_t i = 0; i < slot->partition_count; i++) {
         struct partition *p = slot->partitions[i];
 
-        if (p && p->owner == s)
-            partition_set_config(p, &slot->config);
+        if (!p || p->owner != s)
+            continue;
+        partition_set_config(p, &slot->config);
+        if (i < topic->partition_count)
+            replicate_follow_image(p, s->image, &topic->partitions[i]);
     }
 }
 

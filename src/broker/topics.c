@@ -113,7 +113,7 @@ static void make_partition(struct creations *cs, struct creation *item, int32_t 
         .topic = item->topic->name.p,
         .topic_id = item->topic->id,
         .index = index,
-        .leader_epoch = item->topic->partitions[index].leader_epoch,
+        .state = &item->topic->partitions[index],
         .config = control_topic_config(cs->control, &item->topic->configs),
     };
 
