@@ -208,6 +208,10 @@ void log_set_config(struct log *log, const struct topic_config *config);
  */
 void log_truncate(struct log *log, int64_t offset, void (*done)(void *ctx, enum err err),
                   void *ctx);
+/* A follower that is too far behind: everything goes, and the log begins at `offset`, which is not
+ * below its end; `done` when that is durable. */
+void log_start_over(struct log *log, int64_t offset, void (*done)(void *ctx, enum err err),
+                    void *ctx);
 /*
  * DeleteRecords: moves the log start up to `offset` (<= high watermark); `done` when durable.
  * Whole segments below it go at the next retention pass.

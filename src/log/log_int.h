@@ -314,6 +314,7 @@ struct reload {
     const char *path;
     int64_t offset;
     int64_t start;                 /* in: the log start */
+    bool is_anew;                  /* in: nothing is left, and the log begins at the offset */
     struct segment_span *segments; /* in: the log's, a copy; out: those that are left. Owned */
     size_t segment_count;
     struct segment_tail tail;   /* out: of the last one */

@@ -958,6 +958,48 @@ static void a_followers_epochs_are_those_of_its_records(void **state)
     live(*state, follow_and_lead);
 }
 
+static void start_over(struct fixture *f)
+{
+    switch (f->stage++) {
+    case 0: append_many(f, 100); return;
+    case 1:
+        if (all_acked(f))
+            log_start_over(f->log, 1000, on_done, f);
+        else
+            f->stage = 1;
+        return;
+    case 2:
+        assert_int_equal(f->err, ERR_NONE);
+        assert_int_equal(log_start_offset(f->log), 1000);
+        assert_int_equal(log_end_offset(f->log), 1000);
+        assert_int_equal(log_high_watermark(f->log), 1000);
+        assert_int_equal(log_latest_epoch(f->log), -1);
+        assert_int_equal(replicate(f, 1000, 3), ERR_NONE);
+        return;
+    default:
+        if (all_acked(f))
+            die(); /* The next life recovers. */
+    }
+}
+
+static void begins_anew(struct fixture *f)
+{
+    assert_int_equal(log_start_offset(f->log), 1000);
+    assert_int_equal(log_end_offset(f->log), 1001);
+    assert_int_equal(log_epoch_at(f->log, 1000), 3);
+    log_set_high_watermark(f->log, 1001);
+    assert_int_equal(consume(f, 1000, 900), 1001);
+    close_log(f);
+}
+
+static void a_log_starts_over_where_its_leaders_begins(void **state)
+{
+    struct fixture *f = *state;
+
+    live_and_die(f, start_over);
+    live(f, begins_anew);
+}
+
 static void a_deleted_log_is_gone(void **state)
 {
     struct fixture *f = *state;
@@ -1314,6 +1356,7 @@ int main(void)
         TEST(a_close_waits_for_a_truncation),
         TEST(what_is_known_of_a_stray_directory_is_forgotten),
         TEST(a_followers_epochs_are_those_of_its_records),
+        TEST(a_log_starts_over_where_its_leaders_begins),
         TEST(a_deleted_log_is_gone),
         TEST(damage_below_the_recovery_point_is_reported_and_kept),
         TEST(a_torn_tail_is_cut_and_kept_aside),

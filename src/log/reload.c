@@ -330,13 +330,20 @@ static enum err cut_segments(struct reload *r, const struct io_names *names)
     return err ? err : cut_last_segment(r);
 }
 
+static enum err begin_anew(struct reload *r, const struct io_names *names)
+{
+    enum err err = start_over(r, names, r->offset);
+
+    return err ? err : cut_last_segment(r);
+}
+
 static enum err cut_files(struct reload *r, const struct io_names *names)
 {
-    enum err err = cut_segments(r, names);
+    enum err err = r->is_anew ? begin_anew(r, names) : cut_segments(r, names);
 
     if (!err)
         err = snapshots_remove_above(r->io, r->path, names, r->end);
-    if (!err && epochs_truncate_end(&r->epochs, r->end))
+    if (!err && epochs_truncate_end(&r->epochs, r->is_anew ? 0 : r->end))
         err = epochs_write(r->io, r->path, &r->epochs);
     return err;
 }

@@ -59,8 +59,8 @@ static void install(struct log *log, struct reload *r)
         trace_warn("log.truncated_below_hw", "topic=%s partition=%d end=%lld hw=%lld", log->topic,
                    log->partition, (long long)r->end, (long long)b->high_watermark);
     b->end = b->ack = log->told_ack = r->end;
-    b->high_watermark = MIN(b->high_watermark, r->end);
-    b->log_start = MIN(b->log_start, r->end);
+    b->high_watermark = r->is_anew ? r->end : MIN(b->high_watermark, r->end);
+    b->log_start = r->is_anew ? r->end : MIN(b->log_start, r->end);
     log_update_stable(log);
     log->record.list = NULL;
     log_publish(log);
@@ -87,7 +87,7 @@ static void truncate_finish(struct log_op *op)
     finish(log, err);
 }
 
-static void submit_truncation(struct log *log)
+static void submit_reload(struct log *log, bool is_anew)
 {
     struct truncate_op *t = xcalloc(1, sizeof(*t));
     struct reload *r = &t->reload;
@@ -99,6 +99,7 @@ static void submit_truncation(struct log *log)
     r->path = log->path;
     r->offset = log->requests->offset;
     r->start = log->record.bounds.log_start;
+    r->is_anew = is_anew;
     r->segments = xmemdup(log->segments, log->segment_count * sizeof(*log->segments));
     r->segment_count = log->segment_count;
     for (size_t i = 0; i < r->segment_count; i++)
@@ -118,7 +119,7 @@ static void point_lowered(struct save *s)
     if (!s->err) {
         log->recovery_point = s->offset;
         log->clean_offset = MIN(log->clean_offset, s->offset);
-        submit_truncation(log);
+        submit_reload(log, false);
     }
     enum err err = s->err;
     log_save_answered(s);
@@ -146,7 +147,7 @@ static void start(struct log *log)
         return;
     }
     if (log->requests->offset >= log->recovery_point) {
-        submit_truncation(log);
+        submit_reload(log, false);
         return;
     }
     s = log_new_save(log, SAVE_LOWER, point_lowered);
@@ -159,4 +160,21 @@ void log_truncate(struct log *log, int64_t offset, void (*done)(void *ctx, enum 
     if (log->state == LOG_STATE_OPEN)
         log->state = LOG_STATE_TRUNCATING;
     log_request(log, start, done, ctx, offset);
+}
+
+static void start_anew(struct log *log)
+{
+    if (log->state == LOG_STATE_FAILED)
+        finish(log, ERR_FAILED_DIR);
+    else
+        submit_reload(log, true);
+}
+
+void log_start_over(struct log *log, int64_t offset, void (*done)(void *ctx, enum err err),
+                    void *ctx)
+{
+    assert(offset >= log->record.bounds.end);
+    if (log->state == LOG_STATE_OPEN)
+        log->state = LOG_STATE_TRUNCATING;
+    log_request(log, start_anew, done, ctx, offset);
 }
