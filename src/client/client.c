@@ -385,7 +385,7 @@ enum err client_open(struct io_loop *loop, const struct client_config *config, s
     c->timer.op.done = timer_done;
     c->pump.fn = pump_message;
     cluster_init(c);
-    if (parse_bootstrap(c, config->bootstrap_servers)) {
+    if (!config->is_told && parse_bootstrap(c, config->bootstrap_servers)) {
         free_client(c);
         return ERR_INVALID_ARG;
     }

@@ -37,6 +37,9 @@ struct client_config {
     /* Before the first connection: calls fail once every bootstrap server has failed, instead of
      * waiting for one to come up. For tools. */
     bool is_impatient;
+    /* For brokers, who know the cluster: there are no bootstrap servers, nobody is asked for
+     * metadata, and calls go to the brokers of client_broker_set alone. */
+    bool is_told;
 };
 
 struct client_config client_config_default(void);
@@ -54,6 +57,11 @@ must_use enum err client_open(struct io_loop *loop, const struct client_config *
 void client_close(struct client *c, void (*done)(void *ctx), void *ctx);
 struct io_loop *client_loop(const struct client *c);
 const struct client_config *client_settings(const struct client *c);
+
+/* With is_told: a broker and its address, which may be another one than before. */
+void client_broker_set(struct client *c, int32_t id, struct str host, uint16_t port);
+/* Its calls end with ERR_NETWORK_EXCEPTION; later ones with ERR_BROKER_NOT_AVAILABLE. */
+void client_broker_remove(struct client *c, int32_t id);
 
 /* ---- calls ------------------------------------------------------------------------------ */
 

@@ -96,15 +96,39 @@ static struct node *adopt_bootstrap(struct client *c, struct str host, uint16_t 
     return NULL;
 }
 
+/* The broker, if it is known at this address; one that has moved is dropped. */
+static struct node *node_at(struct client *c, int32_t id, struct str host, uint16_t port)
+{
+    struct node *n = client__node_of(c, id);
+
+    if (!n || (n->port == port && str_eq_c(host, n->host)))
+        return n;
+    node_drop(n, ERR_NETWORK_EXCEPTION);
+    return NULL;
+}
+
+void client_broker_set(struct client *c, int32_t id, struct str host, uint16_t port)
+{
+    assert(c->config.is_told);
+    if (!node_at(c, id, host, port))
+        node_new(c, id, host, port);
+    client__wake(c);
+}
+
+void client_broker_remove(struct client *c, int32_t id)
+{
+    struct node *n = client__node_of(c, id);
+
+    assert(c->config.is_told);
+    if (n)
+        node_drop(n, ERR_NETWORK_EXCEPTION);
+}
+
 static void take_broker(struct client *c, const struct metadata_response_broker *b)
 {
-    struct node *n = client__node_of(c, b->node_id);
     uint16_t port = (uint16_t)b->port;
+    struct node *n = node_at(c, b->node_id, b->host, port);
 
-    if (n && (n->port != port || !str_eq_c(b->host, n->host))) {
-        node_drop(n, ERR_NETWORK_EXCEPTION);
-        n = NULL;
-    }
     if (!n)
         n = adopt_bootstrap(c, b->host, port);
     if (!n)
@@ -213,6 +237,7 @@ void cluster_init(struct client *c)
     struct cluster *k = &c->cluster;
 
     k->controller_id = -1;
+    k->is_known = c->config.is_told;
     k->refresh_ns = INT64_MAX;
     k->refreshed_ns = INT64_MIN / 2;
     arena_init(&k->arena, 0);
@@ -283,6 +308,8 @@ void client_metadata_expire(struct client *c)
     struct cluster *k = &c->cluster;
     int64_t earliest = k->refreshed_ns + (int64_t)c->config.retry_backoff_ms * NS_PER_MS;
 
+    if (c->config.is_told)
+        return;
     if (client_call_is_pending(&k->call)) {
         k->is_wanted_again = true;
         return;

@@ -327,6 +327,16 @@ const struct metadata_endpoint *metadata_find_endpoint(const struct metadata_bro
     return NULL;
 }
 
+bool metadata_same_brokers(const struct metadata_image *a, const struct metadata_image *b)
+{
+    if (a->broker_count != b->broker_count)
+        return false;
+    for (int32_t i = 0; i < a->broker_count; i++)
+        if (a->brokers[i] != b->brokers[i])
+            return false;
+    return true;
+}
+
 const struct config_overrides *metadata_broker_overrides(const struct metadata_image *image,
                                                          int32_t broker_id)
 {

@@ -113,6 +113,8 @@ struct metadata_partition *metadata_find_partition(const struct metadata_topic *
 struct metadata_broker *metadata_find_broker(const struct metadata_image *image, int32_t id);
 const struct metadata_endpoint *metadata_find_endpoint(const struct metadata_broker *broker,
                                                        struct str listener);
+/* Whether two images have the very same brokers (none was registered, changed or lost). */
+bool metadata_same_brokers(const struct metadata_image *a, const struct metadata_image *b);
 /* Never NULL: empty overrides for a broker without any. */
 const struct config_overrides *metadata_broker_overrides(const struct metadata_image *image,
                                                          int32_t broker_id);
