@@ -38,6 +38,8 @@ struct request;
 struct shard;
 struct fetch;
 struct coordinator;
+struct fetcher;
+struct client;
 struct shard_update;
 
 /* ---- broker ----------------------------------------------------------------------------- */
@@ -171,6 +173,8 @@ struct shard {
     struct decompressor *decompressor;
     struct fetch_cache *fetch_cache;
     int64_t conns_at_hand; /* that descriptors were found for: descriptors.c */
+    struct client *peers; /* other brokers, to fetch from; NULL until there is one */
+    struct list fetchers; /* struct fetcher, one for each of them */
     bool stopping;
     struct shard_update *stop; /* while it waits for the last connection to end */
     struct delay drain_delay;  /* which it does not do for ever */
@@ -203,6 +207,12 @@ struct topic_slot *shard_find_topic_id(struct shard *s, struct uuid id);
 struct partition *slot_partition(const struct topic_slot *slot, int32_t index);
 /* By name where it is not null, else by id. */
 struct topic_slot *shard_find_topic_either(struct shard *s, struct str name, struct uuid id);
+
+/* The epoch of this broker's registration, -1: none, as far as this shard knows. */
+int64_t broker_own_epoch(const struct shard *s);
+/* Where a broker is reached by other brokers; NULL: nowhere. */
+const struct metadata_endpoint *broker_peer_endpoint(const struct config *config,
+                                                     const struct metadata_broker *b);
 
 /* Which shard owns a partition. */
 int shard_for_partition(const struct broker *b, struct uuid topic_id, int32_t index);
@@ -379,6 +389,14 @@ void api_versions_unsupported(struct request *r);
 
 /* ---- partitions ------------------------------------------------------------------------- */
 
+/* A follower's next fetch, while it waits to be sent. */
+struct following {
+    struct list link;        /* fetcher->waiting */
+    struct fetcher *fetcher; /* NULL: it does not wait */
+    int32_t leader_epoch;
+    int64_t offset;
+};
+
 struct partition {
     _Atomic int32_t refs;
     struct broker *broker;
@@ -403,7 +421,9 @@ struct partition {
     /* owner only */
     struct log *log;
     struct replica replica;
-    struct delay replica_delay;      /* when it wants to look at the time */
+    struct delay replica_delay; /* when it wants to look at the time */
+    struct following following;
+    bool is_moving_start;            /* the log start follows the leader's */
     struct list commit_waiters;      /* acks=all: struct produce_part by link, ascending offset */
     struct list ack_waiters;         /* acks=1: likewise */
     struct list fetch_waiters;       /* struct fetch_waiter by link */
@@ -445,9 +465,14 @@ void replicate_end(struct partition *p);
 /* The state in a new image, and who is alive. */
 void replicate_follow_image(struct partition *p, const struct metadata_image *image,
                             const struct metadata_partition *state);
+void replicate_note_brokers(struct partition *p, const struct metadata_image *image);
 void replicate_configure(struct partition *p);
 /* The log has grown, or acknowledges more. */
 void replicate_advanced(struct partition *p);
+/* A follower asks; its last epoch is looked up here. ERR_NONE: it may read from its offset on, or
+ * `diverging_epoch` is not -1. */
+must_use enum err replicate_fetch(struct partition *p, struct replica_fetch *fetch,
+                                  int32_t *diverging_epoch, int64_t *diverging_end);
 
 /* ---- visits: asking the owners of many partitions --------------------------------------- */
 
@@ -520,6 +545,13 @@ void produce_part_done(struct produce_part *part, enum err err);
 
 /* ---- fetch ------------------------------------------------------------------------------ */
 
+/* Up to where a fetch reads. */
+enum fetch_upto {
+    FETCH_UPTO_WATERMARK = 0, /* a consumer */
+    FETCH_UPTO_STABLE = 1,    /* a consumer of committed records: the last stable offset */
+    FETCH_UPTO_ACKED = 2,     /* a follower: what the leader has acknowledged to itself */
+};
+
 /* A parked fetch's registration at one partition. See fetch.c for its life. */
 struct fetch_waiter {
     struct list link;     /* partition->fetch_waiters; owner */
@@ -528,7 +560,7 @@ struct fetch_waiter {
     struct partition *partition;
     struct shard *home;
     int64_t end_seen;     /* the bound that was not enough */
-    bool is_committed;    /* read_committed: the bound is the last stable offset */
+    enum fetch_upto upto; /* which one that was */
     struct fetch *fetch;  /* home only: NULL when the fetch is gone */
     struct list of_fetch; /* home only */
     int pending;          /* home only: messages that have not come back */

@@ -28,7 +28,7 @@ struct fetch {
     struct shard *shard;
     struct fetch_session *session;
     bool is_incremental;
-    bool is_committed; /* read_committed */
+    enum fetch_upto upto;
     int32_t min_bytes;
     int32_t max_bytes;
     int64_t deadline_ns;
@@ -111,9 +111,14 @@ void fetch_wake_partition(struct partition *p)
     }
 }
 
-static int64_t read_bound(const struct log_bounds *b, bool is_committed)
+static int64_t read_bound(const struct log_bounds *b, enum fetch_upto upto)
 {
-    return is_committed ? b->last_stable : b->high_watermark;
+    switch (upto) {
+    case FETCH_UPTO_STABLE: return b->last_stable;
+    case FETCH_UPTO_ACKED: return b->ack;
+    case FETCH_UPTO_WATERMARK: break;
+    }
+    return b->high_watermark;
 }
 
 /* Since the walk looked at it; nobody was told, as there was no waiter yet. On the owner. */
@@ -126,7 +131,7 @@ static bool has_moved(const struct fetch_waiter *w)
         log_view_bounds(p->view, &now);
     if (PLANTED(LOST_WAKE_UP))
         return now.is_gone;
-    return now.is_gone || read_bound(&now, w->is_committed) != w->end_seen;
+    return now.is_gone || read_bound(&now, w->upto) != w->end_seen;
 }
 
 static void register_at_owner(struct io_msg *msg)
@@ -156,7 +161,7 @@ static void wait_at(struct fetch *f, struct partition *p, int64_t end_seen)
     w->home = f->shard;
     w->fetch = f;
     w->end_seen = end_seen;
-    w->is_committed = f->is_committed;
+    w->upto = f->upto;
     list_init(&w->link);
     list_push_back(&f->waiters, &w->of_fetch);
     if (p->owner == f->shard) {
@@ -200,16 +205,16 @@ static void fetch_free(struct fetch *f)
 
 static bool has_news(const struct fetch_part *part)
 {
-    return part->err || part->range.file ||
+    return part->err || part->range.file || part->diverging_epoch >= 0 ||
            part->bounds.high_watermark != part->sent_high_watermark ||
            part->bounds.log_start != part->sent_log_start;
 }
 
-static struct partition *find_partition(const struct fetch *f, const struct fetch_part *part,
-                                        enum err *err)
+struct partition *fetch_find_partition(struct shard *s, const struct fetch_part *part,
+                                       enum err *err)
 {
-    struct topic_slot *slot = part->name ? shard_find_topic(f->shard, str_of(part->name))
-                                         : shard_find_topic_id(f->shard, part->key.topic_id);
+    struct topic_slot *slot = part->name ? shard_find_topic(s, str_of(part->name))
+                                         : shard_find_topic_id(s, part->key.topic_id);
     struct partition *p = slot_partition(slot, part->index);
 
     *err = ERR_NONE;
@@ -236,7 +241,7 @@ static void count_part_sent(const struct fetch *f, const struct fetch_part *part
     if (!part->range.file)
         return;
     counter_add(&s->counts->traffic.bytes_out, part->range.n);
-    p = find_partition(f, part, &gone);
+    p = fetch_find_partition(f->shard, part, &gone);
     if (p)
         counter_add(&p->traffic[s->index].bytes_out, part->range.n);
 }
@@ -253,14 +258,19 @@ static void fill_part(struct fetch *f, struct fetch_response_partition *out,
     out->aborted_transactions.n = -1;
     out->high_watermark = -1;
     part->sent_high_watermark = -1;
-    if (part->err)
+    if (part->err) {
+        /* A follower that is too far behind starts over there. */
+        out->log_start_offset = f->upto == FETCH_UPTO_ACKED ? part->bounds.log_start : -1;
         return;
+    }
     out->high_watermark = part->bounds.high_watermark;
     out->last_stable_offset = part->bounds.last_stable;
     out->log_start_offset = part->bounds.log_start;
     part->sent_high_watermark = part->bounds.high_watermark;
     part->sent_log_start = part->bounds.log_start;
-    if (f->is_committed) {
+    out->diverging_epoch.epoch = part->diverging_epoch;
+    out->diverging_epoch.end_offset = part->diverging_end;
+    if (f->upto == FETCH_UPTO_STABLE) {
         out->aborted_transactions.n = part->aborted_n;
         out->aborted_transactions.v =
             request_array(r, &fetch_response_aborted_transaction_schema, part->aborted_n);
@@ -366,13 +376,13 @@ static void answer(struct fetch *f)
 static enum err read_part(struct fetch *f, struct fetch_part *part, const struct log_view *view,
                           enum log_wait wait)
 {
-    int64_t upto = read_bound(&part->bounds, f->is_committed);
+    int64_t upto = read_bound(&part->bounds, f->upto);
     int64_t left = MAX(f->max_bytes - f->bytes, 0);
     int32_t max = (int32_t)MIN(left, MAX(part->max_bytes, 0));
     enum err err = log_view_read(view, part->offset, upto, max, f->bytes == 0, wait, &part->range);
 
     part->aborted_n = 0;
-    if (!err && part->range.file && f->is_committed)
+    if (!err && part->range.file && f->upto == FETCH_UPTO_STABLE)
         err = log_view_aborted(view, part->offset, upto, wait, &f->request->arena, &part->aborted,
                                &part->aborted_n);
     if (err) {
@@ -398,7 +408,7 @@ static void count_part(struct fetch *f, struct fetch_part *part, enum err err)
         /* One answer holds bytes of one segment, and whole batches: min_bytes may have to wait for
          * the next answer. */
         f->is_full = f->is_full || part->range.is_full || part->range.next_offset_hint >= 0;
-    } else if (!err && f->bytes > 0 && part->offset < read_bound(&part->bounds, f->is_committed)) {
+    } else if (!err && f->bytes > 0 && part->offset < read_bound(&part->bounds, f->upto)) {
         f->is_full = true;
     }
 }
@@ -407,12 +417,17 @@ static void count_part(struct fetch *f, struct fetch_part *part, enum err err)
 static bool check_part(struct fetch *f, struct fetch_part *part, struct partition *p)
 {
     log_view_bounds(p->view, &part->bounds);
+    f->is_full = f->is_full || part->diverging_epoch >= 0;
+    if (f->upto == FETCH_UPTO_ACKED && (part->follower_err || part->diverging_epoch >= 0)) {
+        part->err = part->follower_err;
+        return false;
+    }
     if (part->bounds.is_gone)
         part->err = log_dir_has_failed(p->broker->dirs[p->dir]) ? ERR_KAFKA_STORAGE_ERROR
                                                                 : ERR_UNKNOWN_TOPIC_OR_PARTITION;
     else if (part->offset < part->bounds.log_start || part->offset > part->bounds.end)
         part->err = ERR_OFFSET_OUT_OF_RANGE;
-    return !part->err && part->offset < read_bound(&part->bounds, f->is_committed);
+    return !part->err && part->offset < read_bound(&part->bounds, f->upto);
 }
 
 /* ---- cold reads ------------------------------------------------------------------------- */
@@ -455,10 +470,10 @@ static void park(struct fetch *f)
     LIST_EACH (node, &f->session->parts) {
         struct fetch_part *part = LIST_ENTRY(node, struct fetch_part, link);
         enum err err;
-        struct partition *p = find_partition(f, part, &err);
+        struct partition *p = fetch_find_partition(f->shard, part, &err);
 
         if (p)
-            wait_at(f, p, read_bound(&part->bounds, f->is_committed));
+            wait_at(f, p, read_bound(&part->bounds, f->upto));
     }
 }
 
@@ -472,7 +487,7 @@ static void walk(struct fetch *f)
 {
     while (f->at != &f->session->parts) {
         struct fetch_part *part = LIST_ENTRY(f->at, struct fetch_part, link);
-        struct partition *p = find_partition(f, part, &part->err);
+        struct partition *p = fetch_find_partition(f->shard, part, &part->err);
         enum err err = part->err;
 
         f->at = f->at->next;
@@ -548,6 +563,12 @@ void fetch_abandon(struct fetch *f)
 
 /* ---- the request ------------------------------------------------------------------------ */
 
+static void leaders_told(struct request *r)
+{
+    r->fetch->is_reading = false;
+    begin_walk(r->fetch);
+}
+
 static int64_t count_parts(const struct fetch_request *in)
 {
     int64_t n = 0;
@@ -578,7 +599,9 @@ void handle_fetch(struct request *r)
     }
     f->request = r;
     f->shard = s;
-    f->is_committed = in->isolation_level == 1;
+    f->upto = in->isolation_level == 1 ? FETCH_UPTO_STABLE : FETCH_UPTO_WATERMARK;
+    if (fetch_follower(r) >= 0)
+        f->upto = FETCH_UPTO_ACKED;
     f->max_bytes = MIN(MAX(in->max_bytes, 0), config_i32(s->config, CONFIG_FETCH_MAX_BYTES));
     f->min_bytes = MIN(in->min_bytes, f->max_bytes);
     f->deadline_ns = shard_now_ns(s) + wait_ms * 1000000;
@@ -588,5 +611,10 @@ void handle_fetch(struct request *r)
     r->fetch = f;
     if (wait_ms > 0 && !PLANTED(FETCH_WITHOUT_DEADLINE))
         shard_delay_set(s, &f->deadline, f->deadline_ns);
-    begin_walk(f);
+    if (f->upto != FETCH_UPTO_ACKED) {
+        begin_walk(f);
+        return;
+    }
+    f->is_reading = true;
+    fetch_tell_leaders(r, f->session, leaders_told);
 }

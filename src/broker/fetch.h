@@ -27,11 +27,16 @@ struct fetch_part {
     int32_t leader_epoch; /* that the client believes in; -1 */
     int64_t offset;
     int32_t max_bytes;
+    int32_t last_epoch;     /* a follower: of its last record; -1 */
+    int64_t durable_offset; /* a follower: -1: its offset */
     /* what the last answer of the session said */
     int64_t sent_high_watermark;
     int64_t sent_log_start;
     /* result of this round */
     enum err err;
+    enum err follower_err;   /* what the leader says to this follower; ERR_NONE: it may read, */
+    int32_t diverging_epoch; /* unless this is not -1 */
+    int64_t diverging_end;
     struct log_bounds bounds;
     struct log_range range;          /* file is NULL: nothing to read */
     struct log_aborted_txn *aborted; /* in the request's arena */
@@ -60,5 +65,17 @@ must_use enum err fetch_session_resolve(struct request *r, struct fetch_session 
 /* The fetch has been answered: forgets a private session, frees what was closed meanwhile. */
 void fetch_session_done(struct shard *s, struct fetch_session *session);
 void fetch_session_free(struct fetch_session *session);
+
+/* The broker that fetches as a follower, -1: a consumer. */
+int32_t fetch_follower(const struct request *r);
+/*
+ * fetch_follower.c: tells the leader of each part where the follower stands, and fills in what it
+ * says; `done` then, on the request's shard.
+ */
+void fetch_tell_leaders(struct request *r, struct fetch_session *session,
+                        void (*done)(struct request *r));
+/* Where the part's partition is led, else why it is not. */
+struct partition *fetch_find_partition(struct shard *s, const struct fetch_part *part,
+                                       enum err *err);
 
 #endif

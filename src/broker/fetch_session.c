@@ -113,6 +113,8 @@ static void put_part(struct fetch_session *session, const struct fetch_request_t
         part->index = from->partition;
         part->sent_high_watermark = -1;
         part->sent_log_start = -1;
+        part->diverging_epoch = -1;
+        part->diverging_end = -1;
         HASH_ADD(hh, session->by_key, key, sizeof(part->key), part);
         list_push_back(&session->parts, &part->link);
         session->part_count++;
@@ -120,6 +122,8 @@ static void put_part(struct fetch_session *session, const struct fetch_request_t
     part->leader_epoch = from->current_leader_epoch;
     part->offset = from->fetch_offset;
     part->max_bytes = from->partition_max_bytes;
+    part->last_epoch = from->last_fetched_epoch;
+    part->durable_offset = from->durable_offset;
 }
 
 static void take_parts(struct fetch_session *session, const struct fetch_request *in)

@@ -3,6 +3,8 @@
  * The replica of a partition, on its owner: what happens to it becomes events of the pure step
  * (replica.h), and the step's effects are carried out on the log and on those who wait.
  *
+ * A follower appends what its leader sent, byte for byte, once the checksums are right.
+ *
  * Where a partition has one replica this is all there is: it leads, and its high watermark follows
  * what its log acknowledges.
  */
@@ -10,6 +12,7 @@
 
 #include "base/planted.h"
 #include "broker/coordinator.h"
+#include "broker/fetcher.h"
 
 static int64_t now_ms(const struct partition *p)
 {
@@ -80,6 +83,49 @@ static void commit(struct partition *p)
         fetch_wake_partition(p);
 }
 
+static void tell(struct partition *p, struct replica_event *e);
+
+static void cut_done(void *ctx, enum err err)
+{
+    struct replica_event e = {.kind = REPLICA_TRUNCATED, .err = err};
+    struct partition *p = ctx;
+
+    if (!p->refusing)
+        tell(p, &e);
+}
+
+static void start_moved(void *ctx, enum err err)
+{
+    struct partition *p = ctx;
+
+    (void)err; /* The next answer asks again. */
+    p->is_moving_start = false;
+}
+
+static void go_on(struct partition *p, const struct replica_effects *fx)
+{
+    switch (fx->next) {
+    case REPLICA_NEXT_FETCH: fetcher_want(p, fx->offset); break;
+    case REPLICA_NEXT_TRUNCATE:
+        trace_info("partition.truncating", "topic=%s partition=%d from=%lld to=%lld epoch=%d",
+                   p->topic, p->index, (long long)log_end_offset(p->log), (long long)fx->offset,
+                   p->replica.leader_epoch);
+        log_truncate(p->log, fx->offset, cut_done, p);
+        break;
+    case REPLICA_NEXT_RESTART:
+        trace_info("partition.starting_over", "topic=%s partition=%d end=%lld at=%lld", p->topic,
+                   p->index, (long long)log_end_offset(p->log), (long long)fx->offset);
+        log_start_over(p->log, fx->offset, cut_done, p);
+        break;
+    case REPLICA_NEXT_APPEND: /* replicate_fetched has the records. */
+    case REPLICA_NEXT_NOTHING: break;
+    }
+    if (fx->log_start > log_start_offset(p->log) && !p->is_moving_start) {
+        p->is_moving_start = true;
+        log_advance_start(p->log, fx->log_start, start_moved, p);
+    }
+}
+
 static void carry_out(struct partition *p, const struct replica_effects *fx)
 {
     publish(p);
@@ -98,23 +144,29 @@ static void carry_out(struct partition *p, const struct replica_effects *fx)
         shard_delay_set(p->owner, &p->replica_delay, fx->wake_ms * 1000000);
     else
         shard_delay_cancel(p->owner, &p->replica_delay);
+    go_on(p, fx);
 }
 
-static void step(struct partition *p, struct replica_event *e)
+static void step(struct partition *p, struct replica_event *e, struct replica_effects *fx)
+{
+    e->now_ms = now_ms(p);
+    e->log = log_facts(p);
+    replica_step(&p->replica, e, fx);
+    carry_out(p, fx);
+}
+
+static void tell(struct partition *p, struct replica_event *e)
 {
     struct replica_effects fx;
 
-    e->now_ms = now_ms(p);
-    e->log = log_facts(p);
-    replica_step(&p->replica, e, &fx);
-    carry_out(p, &fx);
+    step(p, e, &fx);
 }
 
 static void time_has_come(struct delay *d)
 {
     struct replica_event e = {.kind = REPLICA_TICK};
 
-    step(CONTAINER_OF(d, struct partition, replica_delay), &e);
+    tell(CONTAINER_OF(d, struct partition, replica_delay), &e);
 }
 
 void replicate_begin(struct partition *p, const struct metadata_partition *state)
@@ -124,12 +176,13 @@ void replicate_begin(struct partition *p, const struct metadata_partition *state
 
     p->replica_delay.expired = time_has_come;
     replica_init(&p->replica, p->broker->node_id, &config, log_high_watermark(p->log));
-    step(p, &e);
+    tell(p, &e);
 }
 
 void replicate_end(struct partition *p)
 {
     shard_delay_cancel(p->owner, &p->replica_delay);
+    fetcher_forget(p);
     replica_fini(&p->replica);
     atomic_store_explicit(&p->is_leading, false, memory_order_relaxed);
 }
@@ -137,14 +190,20 @@ void replicate_end(struct partition *p)
 void replicate_follow_image(struct partition *p, const struct metadata_image *image,
                             const struct metadata_partition *state)
 {
-    struct replica_event assign = {.kind = REPLICA_ASSIGN, .assign = state};
-    struct replica_event brokers = {.kind = REPLICA_BROKERS, .image = image};
+    struct replica_event e = {.kind = REPLICA_ASSIGN, .assign = state};
 
     if (!p->log || p->refusing)
         return;
-    step(p, &assign);
-    if (state->replicas.count > 1)
-        step(p, &brokers);
+    tell(p, &e);
+    replicate_note_brokers(p, image);
+}
+
+void replicate_note_brokers(struct partition *p, const struct metadata_image *image)
+{
+    struct replica_event e = {.kind = REPLICA_BROKERS, .image = image};
+
+    if (p->log && !p->refusing && p->replica.member_count > 1)
+        tell(p, &e);
 }
 
 void replicate_configure(struct partition *p)
@@ -153,7 +212,7 @@ void replicate_configure(struct partition *p)
     struct replica_event e = {.kind = REPLICA_CONFIG, .config = &config};
 
     if (!p->refusing)
-        step(p, &e);
+        tell(p, &e);
 }
 
 void replicate_advanced(struct partition *p)
@@ -161,5 +220,85 @@ void replicate_advanced(struct partition *p)
     struct replica_event e = {.kind = REPLICA_ADVANCED};
 
     if (!p->refusing)
-        step(p, &e);
+        tell(p, &e);
+}
+
+enum err replicate_fetch(struct partition *p, struct replica_fetch *fetch, int32_t *diverging_epoch,
+                         int64_t *diverging_end)
+{
+    struct replica_event e = {.kind = REPLICA_FETCH};
+    struct replica_effects fx;
+
+    log_epoch_end(p->log, fetch->last_epoch, &fetch->found_epoch, &fetch->found_end);
+    e.fetch = *fetch;
+    step(p, &e, &fx);
+    *diverging_epoch = fx.diverging_epoch;
+    *diverging_end = fx.diverging_end;
+    return fx.err;
+}
+
+int32_t replicate_last_epoch(const struct partition *p)
+{
+    return log_facts(p).last_epoch;
+}
+
+/* ---- what a leader sent ----------------------------------------------------------------- */
+
+static enum err append_batch(struct partition *p, struct io_buf *buf, size_t at,
+                             const struct batch_header *h)
+{
+    struct bytes batch = {.p = buf->data + at, .n = batch_total_bytes(h)};
+    struct log_append a = {
+        .buf = buf,
+        .batch = buf->data + at,
+        .n = batch.n,
+        .max_timestamp = h->max_timestamp,
+        .origin = LOG_ORIGIN_REPLICATION,
+        .now_ms = shard_now_ms(p->owner),
+    };
+
+    if (!batch_crc_ok(batch))
+        return ERR_CORRUPT_MESSAGE;
+    /* What we have: a leader sends whole batches. */
+    return batch_last_offset(h) < log_end_offset(p->log) ? ERR_NONE : log_append(p->log, &a);
+}
+
+/* The last batch may be cut: the next answer has it whole. */
+static enum err append_records(struct partition *p, struct bytes records)
+{
+    struct io_buf *buf = io_buf_new(&p->broker->budget, (size_t)records.n);
+    struct batch_header h;
+    enum err err = ERR_NONE;
+    int32_t at = 0;
+
+    memcpy(buf->data, records.p, (size_t)records.n);
+    while (!err && at < records.n) {
+        struct bytes rest = {.p = buf->data + at, .n = records.n - at};
+
+        if (batch_header_parse(rest, &h) || batch_total_bytes(&h) > rest.n)
+            break;
+        err = append_batch(p, buf, (size_t)at, &h);
+        at += batch_total_bytes(&h);
+    }
+    io_buf_unref(buf);
+    return !err && at == 0 ? ERR_CORRUPT_MESSAGE : err;
+}
+
+void replicate_fetched(struct partition *p, struct replica_fetched *fetched, struct bytes records)
+{
+    struct replica_event e = {.kind = REPLICA_FETCHED};
+    struct replica_effects fx;
+
+    if (!p->log || p->refusing)
+        return;
+    log_epoch_end(p->log, fetched->diverging_epoch, &fetched->found_epoch, &fetched->found_end);
+    e.fetched = *fetched;
+    step(p, &e, &fx);
+    if (fx.next != REPLICA_NEXT_APPEND)
+        return;
+    e = (struct replica_event){.kind = REPLICA_APPENDED, .err = append_records(p, records)};
+    if (e.err)
+        trace_error("partition.replication_failed", "topic=%s partition=%d offset=%lld error=%s",
+                    p->topic, p->index, (long long)fetched->offset, err_name(e.err));
+    tell(p, &e);
 }

@@ -9,6 +9,7 @@
  * that no longer exists just fires early once.
  */
 #include "broker/coordinator.h"
+#include "broker/fetcher.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -275,6 +276,17 @@ static void slot_configure(struct shard *s, struct topic_slot *slot)
     }
 }
 
+/* Who is alive matters to leaders of more than one replica. */
+static void slot_note_brokers(struct shard *s, struct topic_slot *slot,
+                              const struct metadata_image *before)
+{
+    if (!slot->topic || (before && metadata_same_brokers(before, s->image)))
+        return;
+    for (int32_t i = 0; i < slot->partition_count; i++)
+        if (slot->partitions[i] && slot->partitions[i]->owner == s)
+            replicate_note_brokers(slot->partitions[i], s->image);
+}
+
 static void add_partition(struct shard *s, struct partition *p)
 {
     struct topic_slot *slot = shard_find_topic_id(s, p->topic_id);
@@ -310,11 +322,33 @@ static void take_image(struct shard *s, struct metadata_image *image, const stru
     struct topic_slot *slot;
     struct topic_slot *next;
 
-    metadata_image_put(s->image);
+    struct metadata_image *before = s->image;
+
     s->image = image;
     s->config = config;
-    HASH_ITER (by_name, s->topics_by_name, slot, next)
+    fetchers_take_image(s, before);
+    HASH_ITER (by_name, s->topics_by_name, slot, next) {
         slot_configure(s, slot);
+        slot_note_brokers(s, slot, before);
+    }
+    metadata_image_put(before);
+}
+
+int64_t broker_own_epoch(const struct shard *s)
+{
+    const struct metadata_broker *self = metadata_find_broker(s->image, s->broker->node_id);
+
+    return self ? self->epoch : -1;
+}
+
+const struct metadata_endpoint *broker_peer_endpoint(const struct config *config,
+                                                     const struct metadata_broker *b)
+{
+    struct str listener = config_str(config, CONFIG_INTER_BROKER_LISTENER_NAME);
+
+    if (str_is_null(listener))
+        listener = config_str(config, CONFIG_SECURITY_INTER_BROKER_PROTOCOL);
+    return metadata_find_endpoint(b, listener);
 }
 
 int shard_for_partition(const struct broker *b, struct uuid topic_id, int32_t index)
@@ -350,7 +384,7 @@ void shard_conn_gone(struct shard *s)
     if (!list_is_empty(&s->conns))
         return;
     io_budget_trim(&s->broker->budget);
-    if (!s->stop)
+    if (!s->stop || s->peers)
         return;
     shard_delay_cancel(s, &s->drain_delay);
     update_applied(s, s->stop);
@@ -379,6 +413,7 @@ static void shard_stop(struct shard *s, struct shard_update *u)
     LIST_EACH_SAFE (node, &s->conns)
         conn_drain(LIST_ENTRY(node, struct conn, link));
     shard_delay_set(s, &s->drain_delay, shard_now_ns(s) + DRAIN_NS);
+    fetchers_stop(s);
     shard_conn_gone(s);
 }
 
@@ -433,6 +468,7 @@ void shard_init(struct shard *s, struct broker *b, int index)
     list_init(&s->dirty);
     list_init(&s->starved);
     list_init(&s->coordinators);
+    list_init(&s->fetchers);
     heap_init(&s->delays);
     s->delay_timer.op.done = delays_due;
     s->flush_msg.fn = flush_dirty;
@@ -450,6 +486,7 @@ void shard_fini(struct shard *s)
     assert(list_is_empty(&s->conns));
     HASH_ITER (by_name, s->topics_by_name, slot, next)
         slot_free(s, slot);
+    fetchers_free(s);
     metadata_image_put(s->image);
     decompressor_free(s->decompressor);
     fetch_cache_free(s->fetch_cache);

@@ -164,7 +164,8 @@ static void handle(struct replica *r, const struct replica_event *e, struct repl
 
 void replica_step(struct replica *r, const struct replica_event *e, struct replica_effects *fx)
 {
-    *fx = (struct replica_effects){.diverging_epoch = -1, .log_start = -1, .wake_ms = -1};
+    *fx = (struct replica_effects){
+        .diverging_epoch = -1, .diverging_end = -1, .log_start = -1, .wake_ms = -1};
     assert(e->log.start <= e->log.acked && e->log.acked <= e->log.end);
     handle(r, e, fx);
     if (r->role == REPLICA_LEADER && r->epoch_start >= 0)

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is different about a follower's fetch: before it reads, the owner of every partition hears
+ * where the follower stands (replica.h), which may commit records, and says whether the follower
+ * may read on from there or has to truncate first.
+ */
+#include "base/attr.h"
+#include "broker/fetch.h"
+
+struct telling {
+    void (*done)(struct request *r);
+    int32_t follower;
+    int64_t incarnation;
+    struct visit *visit;
+};
+
+int32_t fetch_follower(const struct request *r)
+{
+    const struct fetch_request *in = r->in;
+
+    return r->header.api_version >= 15 ? in->replica_state.replica_id : in->replica_id;
+}
+
+static void tell_at_owner(struct visit_item *item)
+{
+    struct fetch_part *part = item->out;
+    const struct telling *t = item->in;
+    struct replica_fetch fetch = {
+        .from = t->follower,
+        .incarnation = t->incarnation,
+        .leader_epoch = part->leader_epoch,
+        .offset = part->offset,
+        .acked = part->durable_offset < 0 ? part->offset : MIN(part->durable_offset, part->offset),
+        .last_epoch = part->last_epoch,
+    };
+
+    visit_item_done(item, replicate_fetch(item->partition, &fetch, &part->diverging_epoch,
+                                          &part->diverging_end));
+}
+
+static void all_told(struct request *r, struct visit *v)
+{
+    const struct telling *t = v->count > 0 ? v->items[0].in : NULL;
+
+    for (int i = 0; i < v->count; i++)
+        ((struct fetch_part *)v->items[i].out)->follower_err = v->items[i].err;
+    t->done(r);
+}
+
+void fetch_tell_leaders(struct request *r, struct fetch_session *session,
+                        void (*done)(struct request *r))
+{
+    const struct fetch_request *in = r->in;
+    struct telling *t = request_alloc(r, sizeof(*t));
+    struct visit *v = visit_new(r, session->part_count, tell_at_owner, all_told);
+    int n = 0;
+
+    t->done = done;
+    t->follower = fetch_follower(r);
+    t->incarnation = r->header.api_version >= 15 ? in->replica_state.replica_epoch : -1;
+    LIST_EACH (node, &session->parts) {
+        struct fetch_part *part = LIST_ENTRY(node, struct fetch_part, link);
+        struct visit_item *item = &v->items[n++];
+        struct partition *p = fetch_find_partition(r->shard, part, &item->err);
+
+        item->in = t;
+        item->out = part;
+        item->partition = p ? partition_ref(p) : NULL;
+    }
+    visit_start(v);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Following: the partitions of one shard that have the same leader are fetched together, one
+ * request at a time. What a partition asks for and what the answer means is decided by its replica
+ * (replica.h); this file carries requests and answers.
+ *
+ * A partition wants its next fetch when it has acknowledged what it got, so an answer with records
+ * is followed by a pause, until the disk has them. The next request waits for all partitions of the
+ * answer, since one that comes too late would wait behind a fetch that the leader holds until there
+ * is news for the others; but not for long, as one disk may be slower than another.
+ */
+#include "broker/fetcher.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "client/client.h"
+
+#define GATHER_NS 5000000
+
+/* A partition in the request that is out. */
+struct fetcher_item {
+    struct partition *partition; /* a reference */
+    int32_t leader_epoch;
+    int64_t offset;
+};
+
+struct fetcher {
+    struct list link; /* shard->fetchers */
+    struct shard *shard;
+    int32_t leader;
+    struct list waiting; /* struct following by link */
+    int waiting_count;
+    int expected; /* partitions of the last answer that are not waiting yet */
+    struct delay gather;
+    bool has_gathered; /* the time is up */
+    struct io_msg send_msg;
+    bool send_posted;
+    struct fetcher_item *items; /* by topic id and index */
+    int item_count;
+    struct arena arena; /* of the request */
+    struct fetch_request *request;
+    struct client_call call;
+};
+
+/* ---- peers ------------------------------------------------------------------------------ */
+
+static struct client *open_peers(struct shard *s)
+{
+    struct client_config config = client_config_default();
+    char *id = xasprintf("broker-%d", s->broker->node_id);
+    struct client *c = NULL;
+    enum err err;
+
+    config.client_id = id;
+    config.software_version = s->broker->args.software;
+    config.is_told = true;
+    config.request_timeout_ms = config_i32(s->config, CONFIG_REPLICA_SOCKET_TIMEOUT_MS);
+    config.reconnect_backoff_ms = 10;
+    config.reconnect_backoff_max_ms = config_i32(s->config, CONFIG_REPLICA_FETCH_BACKOFF_MS);
+    err = client_open(s->loop, &config, &c);
+    assert(!err);
+    free(id);
+    return c;
+}
+
+static void tell_peer(struct shard *s, const struct metadata_broker *b)
+{
+    const struct metadata_endpoint *e = broker_peer_endpoint(s->config, b);
+
+    if (e)
+        client_broker_set(s->peers, b->id, e->host, (uint16_t)e->port);
+}
+
+void fetchers_take_image(struct shard *s, const struct metadata_image *before)
+{
+    if (!s->peers)
+        return;
+    for (int32_t i = 0; before && i < before->broker_count; i++)
+        if (!metadata_find_broker(s->image, before->brokers[i]->id))
+            client_broker_remove(s->peers, before->brokers[i]->id);
+    for (int32_t i = 0; i < s->image->broker_count; i++)
+        tell_peer(s, s->image->brokers[i]);
+}
+
+/* ---- the answer ------------------------------------------------------------------------- */
+
+static int by_partition(const void *a, const void *b)
+{
+    const struct fetcher_item *x = a;
+    const struct fetcher_item *y = b;
+    int order = memcmp(x->partition->topic_id.b, y->partition->topic_id.b, sizeof(struct uuid));
+
+    return order ? order
+                 : (x->partition->index > y->partition->index) -
+                       (x->partition->index < y->partition->index);
+}
+
+static struct fetcher_item *find_item(const struct fetcher *f, struct uuid topic_id, int32_t index)
+{
+    struct partition key = {.topic_id = topic_id, .index = index};
+    struct fetcher_item wanted = {.partition = &key};
+
+    return bsearch(&wanted, f->items, (size_t)f->item_count, sizeof(wanted), by_partition);
+}
+
+static void tell_item(struct fetcher *f, struct fetcher_item *item,
+                      const struct fetch_response_partition *r, enum err err)
+{
+    struct partition *p = item->partition;
+    struct replica_fetched fetched = {
+        .err = err,
+        .leader_epoch = item->leader_epoch,
+        .offset = item->offset,
+        .diverging_epoch = -1,
+    };
+
+    item->partition = NULL;
+    if (r) {
+        fetched.err = err_from_wire(r->error_code);
+        fetched.has_records = r->records.b.n > 0;
+        fetched.high_watermark = r->high_watermark;
+        fetched.log_start = r->log_start_offset;
+        fetched.diverging_epoch = r->diverging_epoch.epoch;
+        fetched.diverging_end = r->diverging_epoch.end_offset;
+    }
+    /* Before it is told: it may want its next fetch at once. */
+    f->expected += fetched.has_records;
+    replicate_fetched(p, &fetched, r ? r->records.b : bytes_null());
+    partition_unref(p);
+}
+
+static void tell_answered(struct fetcher *f, const struct fetch_response *r)
+{
+    for (int32_t t = 0; t < r->responses.n; t++) {
+        const struct fetch_response_topic *topic = &r->responses.v[t];
+
+        for (int32_t i = 0; i < topic->partitions.n; i++) {
+            struct fetcher_item *item =
+                find_item(f, topic->topic_id, topic->partitions.v[i].partition_index);
+
+            if (item && item->partition)
+                tell_item(f, item, &topic->partitions.v[i], ERR_NONE);
+        }
+    }
+}
+
+static void answered(struct client_call *call)
+{
+    struct fetcher *f = CONTAINER_OF(call, struct fetcher, call);
+    const struct fetch_response *r = call->response;
+    enum err err = call->err ? call->err : err_from_wire(r->error_code);
+    struct fetcher_item *items = f->items;
+
+    f->expected = 0;
+    if (!err)
+        tell_answered(f, r);
+    /* What was asked and not answered. */
+    for (int i = 0; i < f->item_count; i++)
+        if (items[i].partition)
+            tell_item(f, &items[i], NULL, err ? err : ERR_UNKNOWN_SERVER_ERROR);
+    free(items);
+    f->items = NULL;
+    f->item_count = 0;
+    f->has_gathered = f->expected == 0;
+    if (f->expected > 0)
+        shard_delay_set(f->shard, &f->gather, shard_now_ns(f->shard) + GATHER_NS);
+    fetcher_wake(f);
+}
+
+/* ---- the request ------------------------------------------------------------------------ */
+
+static void take_waiting(struct fetcher *f)
+{
+    struct list *node;
+
+    f->items = xcalloc((size_t)f->waiting_count, sizeof(*f->items));
+    while ((node = list_pop_front(&f->waiting))) {
+        struct following *w = LIST_ENTRY(node, struct following, link);
+        struct partition *p = CONTAINER_OF(w, struct partition, following);
+
+        w->fetcher = NULL;
+        f->items[f->item_count++] = (struct fetcher_item){
+            .partition = partition_ref(p), .leader_epoch = w->leader_epoch, .offset = w->offset};
+    }
+    f->waiting_count = 0;
+    qsort(f->items, (size_t)f->item_count, sizeof(*f->items), by_partition);
+}
+
+static void fill_partition(const struct fetcher *f, const struct fetcher_item *item,
+                           struct fetch_request_partition *out)
+{
+    wire_init(&fetch_request_partition_schema, out);
+    out->partition = item->partition->index;
+    out->current_leader_epoch = item->leader_epoch;
+    out->fetch_offset = item->offset;
+    out->last_fetched_epoch = replicate_last_epoch(item->partition);
+    out->log_start_offset = log_start_offset(item->partition->log);
+    out->partition_max_bytes = config_i32(f->shard->config, CONFIG_REPLICA_FETCH_MAX_BYTES);
+}
+
+static void fill_topics(struct fetcher *f, struct fetch_request *q)
+{
+    struct fetch_request_topic *topic = NULL;
+    size_t n = (size_t)f->item_count;
+
+    q->topics.v = arena_calloc(&f->arena, n, sizeof(*q->topics.v));
+    for (int i = 0; i < f->item_count; i++) {
+        const struct fetcher_item *item = &f->items[i];
+
+        if (!topic || !uuid_eq(topic->topic_id, item->partition->topic_id)) {
+            topic = &q->topics.v[q->topics.n++];
+            topic->topic_id = item->partition->topic_id;
+            topic->partitions.v =
+                arena_calloc(&f->arena, n - (size_t)i, sizeof(*topic->partitions.v));
+        }
+        fill_partition(f, item, &topic->partitions.v[topic->partitions.n++]);
+    }
+}
+
+static void send_request(struct fetcher *f)
+{
+    const struct config *config = f->shard->config;
+    struct fetch_request *q;
+
+    take_waiting(f);
+    arena_reset(&f->arena);
+    q = arena_alloc(&f->arena, sizeof(*q));
+    wire_init(&fetch_request_schema, q);
+    q->replica_state.replica_id = f->shard->broker->node_id;
+    q->replica_state.replica_epoch = broker_own_epoch(f->shard);
+    q->max_wait_ms = config_i32(config, CONFIG_REPLICA_FETCH_WAIT_MAX_MS);
+    q->min_bytes = config_i32(config, CONFIG_REPLICA_FETCH_MIN_BYTES);
+    q->max_bytes = config_i32(config, CONFIG_REPLICA_FETCH_RESPONSE_MAX_BYTES);
+    fill_topics(f, q);
+    f->call.request = q;
+    client_call(f->shard->peers, &f->call);
+}
+
+static void send_if_ready(struct io_msg *msg)
+{
+    struct fetcher *f = CONTAINER_OF(msg, struct fetcher, send_msg);
+
+    f->send_posted = false;
+    if (f->shard->stopping || f->waiting_count == 0 || client_call_is_pending(&f->call))
+        return;
+    if (f->expected > 0 && !f->has_gathered)
+        return;
+    shard_delay_cancel(f->shard, &f->gather);
+    send_request(f);
+}
+
+/* As a message: whoever else wants to fetch in this turn comes along. */
+void fetcher_wake(struct fetcher *f)
+{
+    if (f->send_posted)
+        return;
+    f->send_posted = true;
+    io_post(f->shard->loop, &f->send_msg);
+}
+
+static void gathered(struct delay *d)
+{
+    struct fetcher *f = CONTAINER_OF(d, struct fetcher, gather);
+
+    f->has_gathered = true;
+    fetcher_wake(f);
+}
+
+/* ---- who wants to fetch ----------------------------------------------------------------- */
+
+static struct fetcher *fetcher_new(struct shard *s, int32_t leader)
+{
+    struct fetcher *f = xcalloc(1, sizeof(*f));
+
+    f->shard = s;
+    f->leader = leader;
+    list_init(&f->waiting);
+    arena_init(&f->arena, 0);
+    f->gather.expired = gathered;
+    f->send_msg.fn = send_if_ready;
+    f->call.done = answered;
+    f->call.api_key = API_FETCH;
+    f->call.target = leader;
+    list_push_back(&s->fetchers, &f->link);
+    if (!s->peers) {
+        s->peers = open_peers(s);
+        fetchers_take_image(s, NULL);
+    }
+    return f;
+}
+
+static struct fetcher *fetcher_of(struct shard *s, int32_t leader)
+{
+    LIST_EACH (node, &s->fetchers) {
+        struct fetcher *f = LIST_ENTRY(node, struct fetcher, link);
+
+        if (f->leader == leader)
+            return f;
+    }
+    return fetcher_new(s, leader);
+}
+
+void fetcher_forget(struct partition *p)
+{
+    struct following *w = &p->following;
+
+    if (!w->fetcher)
+        return;
+    list_remove(&w->link);
+    w->fetcher->waiting_count--;
+    w->fetcher = NULL;
+}
+
+void fetcher_want(struct partition *p, int64_t offset)
+{
+    struct following *w = &p->following;
+    struct fetcher *f;
+
+    if (p->owner->stopping)
+        return;
+    fetcher_forget(p);
+    f = fetcher_of(p->owner, p->replica.leader);
+    *w =
+        (struct following){.fetcher = f, .leader_epoch = p->replica.leader_epoch, .offset = offset};
+    list_push_back(&f->waiting, &w->link);
+    f->waiting_count++;
+    if (f->expected > 0)
+        f->expected--;
+    fetcher_wake(f);
+}
+
+/* ---- the end ---------------------------------------------------------------------------- */
+
+static void drop_items(struct fetcher *f)
+{
+    for (int i = 0; i < f->item_count; i++)
+        partition_unref(f->items[i].partition);
+    free(f->items);
+    f->items = NULL;
+    f->item_count = 0;
+}
+
+static void peers_gone(void *ctx)
+{
+    struct shard *s = ctx;
+
+    s->peers = NULL;
+    shard_conn_gone(s);
+}
+
+void fetchers_stop(struct shard *s)
+{
+    LIST_EACH (node, &s->fetchers) {
+        struct fetcher *f = LIST_ENTRY(node, struct fetcher, link);
+
+        shard_delay_cancel(s, &f->gather);
+        client_call_fini(&f->call);
+        drop_items(f);
+    }
+    if (s->peers)
+        client_close(s->peers, peers_gone, s);
+}
+
+void fetchers_free(struct shard *s)
+{
+    LIST_EACH_SAFE (node, &s->fetchers) {
+        struct fetcher *f = LIST_ENTRY(node, struct fetcher, link);
+
+        list_remove(node);
+        arena_fini(&f->arena);
+        free(f);
+    }
+}
