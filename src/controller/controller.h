@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SL_CONTROLLER_CONTROLLER_H
+#define SL_CONTROLLER_CONTROLLER_H
+
+#include "base/arena.h"
+#include "metadata/metadata.h"
+#include "wire/messages.h"
+
+/*
+ * What the controller decides, and how it says so. Everything is planning on immutable images: from
+ * what the cluster is and what has happened follows a delta, which the caller stores (fenced by the
+ * controller's epoch, each partition's state conditional on its partition epoch), then applies, and
+ * announces: what a broker has to be told is the difference between the image that it has and the
+ * controller's.
+ *
+ * Pure; any thread. Deltas are built on what they have already: {0}, or changes that are part of
+ * the same plan. Images must be those that the plan will be applied to.
+ */
+
+/* ---- elect.c ---------------------------------------------------------------------------- */
+
+/* Whether a partition of this topic may be led by a replica that is not in sync. */
+typedef bool controller_is_unclean_fn(void *ctx, const struct metadata_topic *topic);
+
+struct controller_rules {
+    controller_is_unclean_fn *is_unclean;
+    void *ctx;
+};
+
+/*
+ * Brokers came, went, or came back: `now` is `before` with other brokers. Who has gone, or has
+ * another epoch than before (it went and came), leaves the in-sync sets in which others remain, and
+ * leads nothing any more; who leads instead is the first live replica of the assignment that is in
+ * sync; if there is none, and the rules allow it, the first live one; else nobody, until one
+ * returns. All changes raise leader epoch and partition epoch. The plan is for `now`.
+ */
+void controller_plan_brokers(const struct metadata_image *before, const struct metadata_image *now,
+                             const struct controller_rules *rules, struct metadata_delta *plan);
+/*
+ * A broker wants to stop (it is still alive): its leaderships move to other members of the in-sync
+ * sets, and it leaves those in which others remain. Returns how many partitions it still leads.
+ */
+int32_t controller_plan_shutdown(const struct metadata_image *image, int32_t broker_id,
+                                 struct metadata_delta *plan);
+/* The first state of a partition that has replicas: leader and in-sync set from who is alive.
+ * False: nobody is. */
+bool controller_first_state(const struct metadata_image *image, struct metadata_partition *p);
+
+/* ---- isr.c ------------------------------------------------------------------------------ */
+
+/* What a leader proposes for one partition. */
+struct controller_proposal {
+    int32_t from; /* the broker */
+    int32_t leader_epoch;
+    int32_t partition_epoch;
+    int32_t count;
+    const struct alter_partition_request_broker *isr;
+};
+
+/*
+ * AlterPartition (KIP-497, KIP-841, KIP-903). ERR_NONE: *next is the state to be stored, its isr in
+ * the arena; equal to the present one when there is nothing to change (same partition epoch).
+ * ERR_NOT_CONTROLLER: the leader knows more than we do, so somebody else is the controller.
+ * ERR_FENCED_LEADER_EPOCH, ERR_INVALID_UPDATE_VERSION, ERR_INVALID_REQUEST, ERR_INELIGIBLE_REPLICA.
+ */
+must_use enum err controller_alter(const struct metadata_image *image,
+                                   const struct metadata_partition *p,
+                                   const struct controller_proposal *proposal, struct arena *arena,
+                                   struct metadata_partition *next);
+
+/* ---- orders.c: what a broker is told ----------------------------------------------------- */
+
+struct controller_orders {
+    /* NULL: nothing of the kind. In the order in which they are sent. */
+    struct update_metadata_request *states; /* live brokers, and all partitions that have changed */
+    struct leader_and_isr_request *roles;   /* of the changed partitions that it hosts */
+    struct stop_replica_request *stops;     /* of partitions that it hosts no more */
+};
+
+/*
+ * From the image that broker `to` has (`before`; the empty image for a new life of it, or of the
+ * controller's) to ours (`now`). In the arena, which borrows from both images. `listener`: the one
+ * that brokers use among each other.
+ */
+void controller_orders(const struct metadata_image *before, const struct metadata_image *now,
+                       int32_t to, struct str listener, struct arena *arena,
+                       struct controller_orders *out);
+
+/* ---- obey.c: the same, received ---------------------------------------------------------- */
+
+/*
+ * A request to the broker `self` against its image. The whole request: ERR_STALE_CONTROLLER_EPOCH,
+ * ERR_STALE_BROKER_EPOCH, and nothing is changed. Else the plan leads to the image that has been
+ * told; of each partition the newest state wins. The response is filled in, in the arena.
+ */
+must_use enum err controller_obey_roles(const struct metadata_image *image, int32_t self,
+                                        const struct leader_and_isr_request *in,
+                                        struct arena *arena, struct leader_and_isr_response *out,
+                                        struct metadata_delta *plan);
+must_use enum err controller_obey_states(const struct metadata_image *image, int32_t self,
+                                         const struct update_metadata_request *in,
+                                         struct metadata_delta *plan);
+/* Epochs alone; which replicas go is in the request. */
+must_use enum err controller_obey_stops(const struct metadata_image *image, int32_t self,
+                                        const struct stop_replica_request *in);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who leads. The in-sync set is what makes an election safe: each of its members has every
+ * committed record. So a broker that goes is taken out of a set only while another member remains;
+ * the last ones stay, dead as they are, because only they may lead again.
+ *
+ * When all members of a set go at once all of them stay: whichever returns first may lead.
+ */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "controller/controller.h"
+
+/* What is decided about one partition. */
+struct election {
+    const struct metadata_image *image; /* who is alive */
+    const struct metadata_image *before;
+    int32_t leaving; /* a broker that wants to stop; -1 */
+    struct metadata_partition next;
+    int32_t *isr; /* next.isr.ids; owned */
+};
+
+static bool is_alive(const struct metadata_image *image, int32_t id)
+{
+    const struct metadata_broker *b = metadata_find_broker(image, id);
+
+    return b && !b->is_fenced;
+}
+
+/* Gone, or back in another life. */
+static bool is_lost(const struct election *e, int32_t id)
+{
+    const struct metadata_broker *now = metadata_find_broker(e->image, id);
+    const struct metadata_broker *then = metadata_find_broker(e->before, id);
+
+    return !now || now->is_fenced || (then && then->epoch != now->epoch);
+}
+
+static void election_begin(struct election *e, const struct metadata_image *before,
+                           const struct metadata_image *image, const struct metadata_partition *p)
+{
+    *e = (struct election){.image = image, .before = before, .leaving = -1, .next = *p};
+    e->isr = xcalloc((size_t)p->replicas.count + 1, sizeof(*e->isr));
+    e->next.isr.ids = e->isr;
+    e->next.isr.count = 0;
+}
+
+static void isr_keep(struct election *e, const struct metadata_ids *isr,
+                     bool (*is_out)(const struct election *e, int32_t id))
+{
+    for (int32_t i = 0; i < isr->count && e->next.isr.count < e->next.replicas.count; i++)
+        if (!is_out || !is_out(e, isr->ids[i]))
+            e->isr[e->next.isr.count++] = isr->ids[i];
+    if (e->next.isr.count == 0 && is_out)
+        isr_keep(e, isr, NULL);
+}
+
+static int32_t first_in_sync(const struct election *e)
+{
+    for (int32_t i = 0; i < e->next.replicas.count; i++) {
+        int32_t id = e->next.replicas.ids[i];
+
+        if (metadata_ids_have(&e->next.isr, id) && is_alive(e->image, id))
+            return id;
+    }
+    return -1;
+}
+
+static int32_t first_alive(const struct election *e)
+{
+    for (int32_t i = 0; i < e->next.replicas.count; i++)
+        if (is_alive(e->image, e->next.replicas.ids[i]))
+            return e->next.replicas.ids[i];
+    return -1;
+}
+
+static void choose_leader(struct election *e, bool is_unclean)
+{
+    e->next.leader = first_in_sync(e);
+    if (e->next.leader >= 0 || !is_unclean)
+        return;
+    e->next.leader = first_alive(e);
+    if (e->next.leader < 0)
+        return;
+    e->isr[0] = e->next.leader;
+    e->next.isr.count = 1;
+}
+
+static bool same_ids(const struct metadata_ids *a, const struct metadata_ids *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (int32_t i = 0; i < a->count; i++)
+        if (a->ids[i] != b->ids[i])
+            return false;
+    return true;
+}
+
+static void election_end(struct election *e, const struct metadata_topic *topic, int32_t index,
+                         bool must_raise, struct metadata_delta *plan)
+{
+    const struct metadata_partition *p = &topic->partitions[index];
+
+    if (must_raise || e->next.leader != p->leader || !same_ids(&e->next.isr, &p->isr)) {
+        e->next.leader_epoch++;
+        e->next.partition_epoch++;
+        metadata_delta_set_partition(plan, topic->name, index, &e->next);
+    }
+    free(e->isr);
+}
+
+static void plan_partition(const struct metadata_image *before, const struct metadata_image *now,
+                           const struct controller_rules *rules, const struct metadata_topic *topic,
+                           int32_t index, struct metadata_delta *plan)
+{
+    const struct metadata_partition *p = &topic->partitions[index];
+    struct election e;
+    bool leader_is_lost;
+
+    if (p->replicas.count == 0)
+        return;
+    election_begin(&e, before, now, p);
+    isr_keep(&e, &p->isr, is_lost);
+    leader_is_lost = p->leader >= 0 && is_lost(&e, p->leader);
+    if (p->leader < 0 || leader_is_lost)
+        choose_leader(&e, rules->is_unclean(rules->ctx, topic));
+    /* The same leader in its next life: the epoch that it led has ended all the same (S24). */
+    election_end(&e, topic, index, leader_is_lost, plan);
+}
+
+void controller_plan_brokers(const struct metadata_image *before, const struct metadata_image *now,
+                             const struct controller_rules *rules, struct metadata_delta *plan)
+{
+    for (int32_t t = 0; t < now->topic_count; t++)
+        for (int32_t i = 0; i < now->topics[t]->partition_count; i++)
+            plan_partition(before, now, rules, now->topics[t], i, plan);
+}
+
+/* ---- a broker that wants to stop -------------------------------------------------------- */
+
+static bool wants_to_go(const struct election *e, int32_t id)
+{
+    return id == e->leaving;
+}
+
+static bool plan_leaving(const struct metadata_image *image, int32_t id,
+                         const struct metadata_topic *topic, int32_t index,
+                         struct metadata_delta *plan)
+{
+    const struct metadata_partition *p = &topic->partitions[index];
+    struct election e;
+
+    if (!metadata_ids_have(&p->isr, id))
+        return p->leader == id;
+    election_begin(&e, image, image, p);
+    e.leaving = id;
+    isr_keep(&e, &p->isr, wants_to_go);
+    if (p->leader == id)
+        e.next.leader = first_in_sync(&e);
+    if (e.next.leader < 0 || e.next.leader == id) {
+        /* Nobody else: it stays until it is gone. */
+        free(e.isr);
+        return true;
+    }
+    election_end(&e, topic, index, false, plan);
+    return false;
+}
+
+int32_t controller_plan_shutdown(const struct metadata_image *image, int32_t broker_id,
+                                 struct metadata_delta *plan)
+{
+    int32_t left = 0;
+
+    for (int32_t t = 0; t < image->topic_count; t++)
+        for (int32_t i = 0; i < image->topics[t]->partition_count; i++)
+            left += plan_leaving(image, broker_id, image->topics[t], i, plan);
+    return left;
+}
+
+bool controller_first_state(const struct metadata_image *image, struct metadata_partition *p)
+{
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < p->replicas.count; i++)
+        if (is_alive(image, p->replicas.ids[i]))
+            p->isr.ids[n++] = p->replicas.ids[i];
+    p->isr.count = n;
+    p->leader = n > 0 ? p->isr.ids[0] : -1;
+    p->leader_epoch = 0;
+    p->partition_epoch = 0;
+    return n > 0;
+}
