@@ -37,6 +37,13 @@ struct controller_rules {
 void controller_plan_brokers(const struct metadata_image *before, const struct metadata_image *now,
                              const struct controller_rules *rules, struct metadata_delta *plan);
 /*
+ * A new controller finds the states that earlier ones left: `zxids` says, by topic and partition
+ * (as in the image), when each was written. Whoever was registered after that has lost the life in
+ * which it led or was in sync: broker epochs are zxids too.
+ */
+void controller_plan_takeover(const struct metadata_image *image, const int64_t *const *zxids,
+                              const struct controller_rules *rules, struct metadata_delta *plan);
+/*
  * A broker wants to stop (it is still alive): its leaderships move to other members of the in-sync
  * sets, and it leaves those in which others remain. Returns how many partitions it still leads.
  */

@@ -14,8 +14,9 @@
 
 /* What is decided about one partition. */
 struct election {
-    const struct metadata_image *image; /* who is alive */
-    const struct metadata_image *before;
+    const struct metadata_image *image;  /* who is alive */
+    const struct metadata_image *before; /* NULL: `since` tells */
+    int64_t since;   /* lives that began later are not those that the state names */
     int32_t leaving; /* a broker that wants to stop; -1 */
     struct metadata_partition next;
     int32_t *isr; /* next.isr.ids; owned */
@@ -32,9 +33,11 @@ static bool is_alive(const struct metadata_image *image, int32_t id)
 static bool is_lost(const struct election *e, int32_t id)
 {
     const struct metadata_broker *now = metadata_find_broker(e->image, id);
-    const struct metadata_broker *then = metadata_find_broker(e->before, id);
+    const struct metadata_broker *then = e->before ? metadata_find_broker(e->before, id) : NULL;
 
-    return !now || now->is_fenced || (then && then->epoch != now->epoch);
+    if (!now || now->is_fenced)
+        return true;
+    return e->before ? then && then->epoch != now->epoch : now->epoch > e->since;
 }
 
 static void election_begin(struct election *e, const struct metadata_image *before,
@@ -110,31 +113,44 @@ static void election_end(struct election *e, const struct metadata_topic *topic,
     free(e->isr);
 }
 
-static void plan_partition(const struct metadata_image *before, const struct metadata_image *now,
-                           const struct controller_rules *rules, const struct metadata_topic *topic,
-                           int32_t index, struct metadata_delta *plan)
+static void hold_election(struct election *e, const struct controller_rules *rules,
+                          const struct metadata_topic *topic, int32_t index,
+                          struct metadata_delta *plan)
 {
     const struct metadata_partition *p = &topic->partitions[index];
-    struct election e;
     bool leader_is_lost;
 
-    if (p->replicas.count == 0)
-        return;
-    election_begin(&e, before, now, p);
-    isr_keep(&e, &p->isr, is_lost);
-    leader_is_lost = p->leader >= 0 && is_lost(&e, p->leader);
+    isr_keep(e, &p->isr, is_lost);
+    leader_is_lost = p->leader >= 0 && is_lost(e, p->leader);
     if (p->leader < 0 || leader_is_lost)
-        choose_leader(&e, rules->is_unclean(rules->ctx, topic));
+        choose_leader(e, rules->is_unclean(rules->ctx, topic));
     /* The same leader in its next life: the epoch that it led has ended all the same (S24). */
-    election_end(&e, topic, index, leader_is_lost, plan);
+    election_end(e, topic, index, leader_is_lost, plan);
 }
 
 void controller_plan_brokers(const struct metadata_image *before, const struct metadata_image *now,
                              const struct controller_rules *rules, struct metadata_delta *plan)
 {
+    struct election e;
+
     for (int32_t t = 0; t < now->topic_count; t++)
-        for (int32_t i = 0; i < now->topics[t]->partition_count; i++)
-            plan_partition(before, now, rules, now->topics[t], i, plan);
+        for (int32_t i = 0; i < now->topics[t]->partition_count; i++) {
+            election_begin(&e, before, now, &now->topics[t]->partitions[i]);
+            hold_election(&e, rules, now->topics[t], i, plan);
+        }
+}
+
+void controller_plan_takeover(const struct metadata_image *image, const int64_t *const *zxids,
+                              const struct controller_rules *rules, struct metadata_delta *plan)
+{
+    struct election e;
+
+    for (int32_t t = 0; t < image->topic_count; t++)
+        for (int32_t i = 0; i < image->topics[t]->partition_count; i++) {
+            election_begin(&e, NULL, image, &image->topics[t]->partitions[i]);
+            e.since = zxids[t][i];
+            hold_election(&e, rules, image->topics[t], i, plan);
+        }
 }
 
 /* ---- a broker that wants to stop -------------------------------------------------------- */
