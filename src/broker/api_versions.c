@@ -31,14 +31,17 @@ static void add_keys(struct request *r, int first, int count)
 {
     struct api_versions_response *out = r->out;
 
-    out->api_keys.n = count;
     out->api_keys.v = request_array(r, &api_versions_response_api_key_schema, count);
     for (int i = 0; i < count; i++) {
         const struct api *api = api_at(first + i);
+        struct api_versions_response_api_key *key = &out->api_keys.v[out->api_keys.n];
 
-        out->api_keys.v[i].api_key = api->key;
-        out->api_keys.v[i].min_version = api->min;
-        out->api_keys.v[i].max_version = api->max;
+        if (!request_is_served(r, api))
+            continue;
+        key->api_key = api->key;
+        key->min_version = api->min;
+        key->max_version = api->max;
+        out->api_keys.n++;
     }
 }
 

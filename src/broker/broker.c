@@ -104,18 +104,46 @@ static void keeper_changed(void *ctx, enum keeper_state state)
         control_stop(b->control, ERR_KAFKA_STORAGE_ERROR, "the metadata store has failed");
 }
 
-static enum err open_keeper(struct broker *b, const struct config *c, char **message)
+static enum err open_sqlite(struct broker *b, const struct config *c,
+                            const struct keeper_events *events, char **message)
 {
-    static const struct keeper_events events = {.state_changed = keeper_changed};
     struct str dir = config_str(c, CONFIG_METADATA_LOG_DIR);
     char *path = dir.n > 0 ? xasprintf("%.*s/%s", STR_ARG(dir), KEEPER_FILE)
                            : xasprintf("%s/%s", log_dir_path(b->dirs[0]), KEEPER_FILE);
     enum err err =
-        keeper_sqlite_open(b->io, path, b->control->loop, &events, b, &b->keeper, message);
+        keeper_sqlite_open(b->io, path, b->control->loop, events, b, &b->keeper, message);
 
     b->control->keeper = b->keeper;
     free(path);
     return err;
+}
+
+static enum err open_zookeeper(struct broker *b, const struct config *c,
+                               const struct keeper_events *events, char **message)
+{
+    char *connect = str_dup(config_str(c, CONFIG_ZOOKEEPER_CONNECT));
+    struct keeper_zookeeper_args args = {
+        .connect = connect,
+        .session_timeout_ms = config_i32(c, CONFIG_ZOOKEEPER_SESSION_TIMEOUT_MS),
+        .in_flight_max = config_i32(c, CONFIG_ZOOKEEPER_MAX_IN_FLIGHT_REQUESTS),
+    };
+    enum err err =
+        keeper_zookeeper_open(b->io, &args, b->control->loop, events, b, &b->keeper, message);
+
+    free(connect);
+    b->control->keeper = b->keeper;
+    if (!err)
+        b->control->cluster = cluster_new(b->control);
+    return err;
+}
+
+static enum err open_keeper(struct broker *b, const struct config *c, char **message)
+{
+    static const struct keeper_events events = {.state_changed = keeper_changed};
+
+    b->is_in_cluster = config_str(c, CONFIG_ZOOKEEPER_CONNECT).n > 0;
+    return b->is_in_cluster ? open_zookeeper(b, c, &events, message)
+                            : open_sqlite(b, c, &events, message);
 }
 
 /* ---- listeners -------------------------------------------------------------------------- */

@@ -75,6 +75,7 @@ struct broker {
     int shard_count;
     struct control *control;
     struct keeper *keeper;
+    bool is_in_cluster; /* its keeper is ZooKeeper, and there may be other brokers */
     _Atomic int32_t conn_count;
 };
 
@@ -210,6 +211,9 @@ struct topic_slot *shard_find_topic_either(struct shard *s, struct str name, str
 
 /* The epoch of this broker's registration, -1: none, as far as this shard knows. */
 int64_t broker_own_epoch(const struct shard *s);
+/* For calls to other brokers, whose addresses are told with client_broker_set. */
+struct client *broker_client(struct io_loop *loop, const struct broker *b, int32_t timeout_ms,
+                             int32_t backoff_max_ms);
 /* Where a broker is reached by other brokers; NULL: nowhere. */
 const struct metadata_endpoint *broker_peer_endpoint(const struct config *config,
                                                      const struct metadata_broker *b);
@@ -354,6 +358,7 @@ struct file_range {
     int64_t n;
 };
 
+bool request_is_served(const struct request *r, const struct api *api);
 /* Decodes and hands to the handler, or ends the connection as the protocol says. */
 void request_start(struct request *r);
 /* Encodes r->out and sends it in its turn. On the request's shard. */
@@ -469,6 +474,8 @@ void replicate_note_brokers(struct partition *p, const struct metadata_image *im
 void replicate_configure(struct partition *p);
 /* The log has grown, or acknowledges more. */
 void replicate_advanced(struct partition *p);
+/* What the controller says of a proposal. */
+void replicate_altered(struct partition *p, const struct replica_altered *answer);
 /* A follower asks; its last epoch is looked up here. ERR_NONE: it may read from its offset on, or
  * `diverging_epoch` is not -1. */
 must_use enum err replicate_fetch(struct partition *p, struct replica_fetch *fetch,

@@ -472,6 +472,8 @@ static void loaded(struct control *c)
     c->is_serving = true;
     arm_retention(c);
     cleaner_start(c);
+    if (c->cluster)
+        cluster_start(c);
 }
 
 void control_start(struct control *c)
@@ -507,5 +509,6 @@ void control_free(struct control *c)
     free(c->dir_partitions);
     cleaner_free(c);
     load_free(c->load);
+    cluster_free(c->cluster);
     free(c);
 }

@@ -42,8 +42,9 @@ struct control {
     bool stopping;
     enum err stop_err;
     const char *stop_why;
-    int closing;       /* partitions that have not closed */
-    struct load *load; /* while the broker starts */
+    int closing;             /* partitions that have not closed */
+    struct load *load;       /* while the broker starts */
+    struct cluster *cluster; /* NULL: a broker alone, which is its own controller */
     struct producer_ids *producer_ids;
     int64_t producer_id_least; /* PRODUCER_ID_FIRST, and above all that the logs knew at start */
 };
@@ -86,6 +87,23 @@ struct partition *control_find_partition(struct control *c, struct uuid topic_id
 /* What is in force for a topic with these overrides. */
 struct topic_config control_topic_config(struct control *c, const struct config_overrides *o);
 
+struct store_ops;
+
+/* ---- cluster.c: this broker among others */
+
+struct cluster *cluster_new(struct control *c);
+void cluster_free(struct cluster *k);
+/* Everything is loaded and listens: registers, and stands for election. */
+void cluster_start(struct control *c);
+/* Whether this broker decides: alone, or as the elected controller. */
+bool control_decides(const struct control *c);
+/* Adds what makes a multi of the controller void when it is not the controller any more: so many
+ * operations. Nothing where this broker is alone. */
+void control_fence(const struct control *c, struct store_ops *ops);
+int control_fence_ops(const struct control *c);
+/* The image has changed: others are told. */
+void control_announce(struct control *c);
+
 /* ---- store.c: what the keeper holds */
 
 /* Operations for one multi, with the memory that they point to. */
@@ -93,6 +111,7 @@ struct store_ops {
     struct keeper_op *v;
     int n;
     int cap;
+    int32_t controller_epoch; /* in the states that are written */
     struct arena arena;
     struct keeper_call call;
     struct io_msg msg;
@@ -118,6 +137,11 @@ void store_add_topic(struct store_ops *ops, const struct metadata_topic *topic);
 void store_grow_topic(struct store_ops *ops, const struct metadata_topic *topic, int32_t before);
 void store_set_partition(struct store_ops *ops, struct str topic, int32_t index,
                          const struct metadata_partition *p);
+/* Only if the state is the one that this one follows: by its partition epoch. */
+void store_change_partition(struct store_ops *ops, struct str topic, int32_t index,
+                            const struct metadata_partition *p);
+/* Only while the node of the controller's epoch has this version. */
+void store_check_controller(struct store_ops *ops, int32_t version);
 void store_set_topic_configs(struct store_ops *ops, struct str name,
                              const struct config_overrides *o);
 /* The node is made if it is not there yet. */
@@ -133,6 +157,7 @@ struct store_contents {
     bool is_new;                    /* the tree was empty: it has been laid out now */
     struct str cluster_id;          /* in the store's memory */
     struct metadata_topic **topics; /* references; marked ones have is_deleting */
+    int64_t **state_zxids;          /* by topic and partition: when its state was written */
     int32_t topic_count;
     struct metadata_broker_config *broker_configs;
     int32_t broker_config_count;

@@ -192,6 +192,11 @@ static bool is_old_and_refused(const struct request *r)
            r->header.api_version < PRODUCE_VERSION_SERVED_MIN;
 }
 
+bool request_is_served(const struct request *r, const struct api *api)
+{
+    return !(api->flags & API_FLAG_CLUSTER) || r->shard->broker->is_in_cluster;
+}
+
 static void start_unsupported(struct request *r, enum err err)
 {
     if (err == ERR_UNSUPPORTED_VERSION && r->header.api_key == API_API_VERSIONS) {
@@ -214,6 +219,8 @@ void request_start(struct request *r)
     r->started_ns = shard_now_ns(r->shard);
     err = wire_request_header_decode(frame, &r->header, &body_at);
     r->api = r->header.api;
+    if (!err && !request_is_served(r, r->api))
+        err = ERR_UNSUPPORTED_VERSION;
     if (err) {
         start_unsupported(r, err);
         return;

@@ -46,25 +46,6 @@ struct fetcher {
 
 /* ---- peers ------------------------------------------------------------------------------ */
 
-static struct client *open_peers(struct shard *s)
-{
-    struct client_config config = client_config_default();
-    char *id = xasprintf("broker-%d", s->broker->node_id);
-    struct client *c = NULL;
-    enum err err;
-
-    config.client_id = id;
-    config.software_version = s->broker->args.software;
-    config.is_told = true;
-    config.request_timeout_ms = config_i32(s->config, CONFIG_REPLICA_SOCKET_TIMEOUT_MS);
-    config.reconnect_backoff_ms = 10;
-    config.reconnect_backoff_max_ms = config_i32(s->config, CONFIG_REPLICA_FETCH_BACKOFF_MS);
-    err = client_open(s->loop, &config, &c);
-    assert(!err);
-    free(id);
-    return c;
-}
-
 static void tell_peer(struct shard *s, const struct metadata_broker *b)
 {
     const struct metadata_endpoint *e = broker_peer_endpoint(s->config, b);
@@ -285,7 +266,9 @@ static struct fetcher *fetcher_new(struct shard *s, int32_t leader)
     f->call.target = leader;
     list_push_back(&s->fetchers, &f->link);
     if (!s->peers) {
-        s->peers = open_peers(s);
+        s->peers = broker_client(s->loop, s->broker,
+                                 config_i32(s->config, CONFIG_REPLICA_SOCKET_TIMEOUT_MS),
+                                 config_i32(s->config, CONFIG_REPLICA_FETCH_BACKOFF_MS));
         fetchers_take_image(s, NULL);
     }
     return f;

@@ -101,7 +101,8 @@ static void listening(struct shard_broadcast *b)
                              (c->broker->found[i].clean || c->broker->found[i].is_new);
     c->broker->args.ready(c->broker->args.ctx, &l->ready);
     free_items(l);
-    resume_deletions(c);
+    if (!c->cluster)
+        resume_deletions(c);
     l->done(c);
     control_task_end(c);
 }
@@ -207,6 +208,7 @@ static void raise_epoch(struct load *l, struct load_item *item, struct store_ops
     metadata_delta_set_partition(delta, topic->name, item->index, &next);
 }
 
+/* In a cluster the controller does, for every life that has ended. */
 static void raise_epochs(struct load *l)
 {
     struct control *c = l->control;
@@ -216,7 +218,7 @@ static void raise_epochs(struct load *l)
     LIST_EACH (node, &l->items) {
         struct load_item *item = LIST_ENTRY(node, struct load_item, link);
 
-        if (item->topic && !item->err)
+        if (item->topic && !item->err && !c->cluster)
             raise_epoch(l, item, ops, &delta);
     }
     control_set_image(c, &delta);
@@ -369,6 +371,13 @@ static void new_item(struct load *l, struct metadata_topic *topic, const char *n
     list_push_back(&l->items, &item->link);
 }
 
+/* In a cluster a partition may have moved to other brokers meanwhile. */
+static bool is_assigned_here(const struct control *c, const struct metadata_topic *topic,
+                             int32_t index)
+{
+    return !c->cluster || metadata_ids_have(&topic->partitions[index].replicas, c->broker->node_id);
+}
+
 /* The directory belongs to the topic of this name, and to this incarnation of it. */
 static struct metadata_topic *owner_of(struct control *c, const struct log_partition_name *found)
 {
@@ -378,7 +387,7 @@ static struct metadata_topic *owner_of(struct control *c, const struct log_parti
         return NULL;
     if (!uuid_is_zero(found->topic_id) && !uuid_eq(found->topic_id, topic->id))
         return NULL;
-    return topic;
+    return is_assigned_here(c, topic, found->partition) ? topic : NULL;
 }
 
 static void add_found(struct load *l)
@@ -455,7 +464,7 @@ static bool add_missing(struct load *l)
         for (int32_t i = 0; i < topic->partition_count; i++) {
             if (at < n && v[at]->topic == topic && v[at]->index == i)
                 at++;
-            else if (!topic->is_deleting)
+            else if (!topic->is_deleting && !c->cluster) /* there, the controller orders it */
                 new_item(l, topic, topic->name.p, i, -1);
         }
     }
@@ -514,6 +523,28 @@ static void take_broker_configs(struct control *c, const struct store_contents *
     }
 }
 
+/* Until the controller says so, nobody knows who leads: what is stored may be old. */
+static void forget_states(struct metadata_topic *topic)
+{
+    for (int32_t i = 0; i < topic->partition_count; i++) {
+        struct metadata_partition p = topic->partitions[i];
+
+        p.leader = p.leader_epoch = p.partition_epoch = -1;
+        p.isr.count = 0;
+        metadata_topic_set_partition(topic, i, &p);
+    }
+}
+
+static void take_topics(struct control *c, const struct store_contents *contents,
+                        struct metadata_delta *delta)
+{
+    for (int32_t i = 0; i < contents->topic_count; i++) {
+        if (c->cluster)
+            forget_states(contents->topics[i]);
+        metadata_delta_put_topic(delta, metadata_topic_get(contents->topics[i]));
+    }
+}
+
 static void store_loaded(struct control *c, void *ctx, enum err err,
                          struct store_contents *contents)
 {
@@ -527,12 +558,14 @@ static void store_loaded(struct control *c, void *ctx, enum err err,
         return;
     }
     metadata_delta_set_cluster(&delta, contents->cluster_id);
-    metadata_delta_set_controller(&delta, c->broker->node_id, 1);
-    metadata_delta_put_broker(&delta, this_broker(c->broker));
+    if (!c->cluster) {
+        metadata_delta_set_controller(&delta, c->broker->node_id, 1);
+        metadata_delta_put_broker(&delta, this_broker(c->broker));
+    }
     take_broker_configs(c, contents, &delta);
-    for (int32_t i = 0; i < contents->topic_count; i++)
-        metadata_delta_put_topic(&delta, metadata_topic_get(contents->topics[i]));
-    adopt_directories(c, contents, ops, &delta);
+    take_topics(c, contents, &delta);
+    if (!c->cluster)
+        adopt_directories(c, contents, ops, &delta);
     control_set_image(c, &delta);
     store_commit(c, ops, adopted_stored, l);
 }

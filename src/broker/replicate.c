@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/planted.h"
+#include "broker/cluster.h"
 #include "broker/coordinator.h"
 #include "broker/fetcher.h"
 
@@ -138,6 +139,8 @@ static void carry_out(struct partition *p, const struct replica_effects *fx)
         lead(p);
     if (fx->has_moved)
         commit(p);
+    if (fx->must_propose)
+        propose_isr(p);
     if (fx->lacks_isr)
         partition_fail_commits(p, ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND);
     if (fx->wake_ms >= 0)
@@ -301,4 +304,12 @@ void replicate_fetched(struct partition *p, struct replica_fetched *fetched, str
         trace_error("partition.replication_failed", "topic=%s partition=%d offset=%lld error=%s",
                     p->topic, p->index, (long long)fetched->offset, err_name(e.err));
     tell(p, &e);
+}
+
+void replicate_altered(struct partition *p, const struct replica_altered *answer)
+{
+    struct replica_event e = {.kind = REPLICA_ALTERED, .altered = *answer};
+
+    if (p->log && !p->refusing)
+        tell(p, &e);
 }

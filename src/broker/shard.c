@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "client/client.h"
 
 /* How long a stop waits for answers to be taken. */
 #define DRAIN_NS 2000000000
@@ -339,6 +340,27 @@ int64_t broker_own_epoch(const struct shard *s)
     const struct metadata_broker *self = metadata_find_broker(s->image, s->broker->node_id);
 
     return self ? self->epoch : -1;
+}
+
+struct client *broker_client(struct io_loop *loop, const struct broker *b, int32_t timeout_ms,
+                             int32_t backoff_max_ms)
+{
+    struct client_config config = client_config_default();
+    char *id = xasprintf("broker-%d", b->node_id);
+    const char *version = strrchr(b->args.software, ' ');
+    struct client *c = NULL;
+    enum err err;
+
+    config.client_id = id;
+    config.software_version = version ? version + 1 : b->args.software;
+    config.is_told = true;
+    config.request_timeout_ms = timeout_ms;
+    config.reconnect_backoff_ms = 10;
+    config.reconnect_backoff_max_ms = backoff_max_ms;
+    err = client_open(loop, &config, &c);
+    assert(!err);
+    free(id);
+    return c;
 }
 
 const struct metadata_endpoint *broker_peer_endpoint(const struct config *config,

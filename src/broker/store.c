@@ -19,6 +19,7 @@ struct store_ops *store_ops_new(void)
     struct store_ops *ops = xcalloc(1, sizeof(*ops));
 
     arena_init(&ops->arena, 0);
+    ops->controller_epoch = 1;
     return ops;
 }
 
@@ -67,10 +68,12 @@ static char *topic_json(const struct metadata_topic *topic)
     return json;
 }
 
-static char *state_json(const struct metadata_partition *p)
+static char *state_json(const struct store_ops *ops, const struct metadata_partition *p)
 {
-    struct znode_state s = {
-        .leader = p->leader, .leader_epoch = p->leader_epoch, .controller_epoch = 1, .isr = p->isr};
+    struct znode_state s = {.leader = p->leader,
+                            .leader_epoch = p->leader_epoch,
+                            .controller_epoch = ops->controller_epoch,
+                            .isr = p->isr};
 
     return znode_state_json(&s);
 }
@@ -81,7 +84,7 @@ static void add_partition_nodes(struct store_ops *ops, const struct metadata_top
     for (int32_t i = from; i < topic->partition_count; i++) {
         add_op(ops, KEEPER_CREATE, znode_partition_path(topic->name, i), NULL);
         add_op(ops, KEEPER_CREATE, znode_state_path(topic->name, i),
-               state_json(&topic->partitions[i]));
+               state_json(ops, &topic->partitions[i]));
     }
 }
 
@@ -103,7 +106,20 @@ void store_grow_topic(struct store_ops *ops, const struct metadata_topic *topic,
 void store_set_partition(struct store_ops *ops, struct str topic, int32_t index,
                          const struct metadata_partition *p)
 {
-    add_op(ops, KEEPER_SET, znode_state_path(topic, index), state_json(p));
+    add_op(ops, KEEPER_SET, znode_state_path(topic, index), state_json(ops, p));
+}
+
+void store_change_partition(struct store_ops *ops, struct str topic, int32_t index,
+                            const struct metadata_partition *p)
+{
+    store_set_partition(ops, topic, index, p);
+    ops->v[ops->n - 1].version = p->partition_epoch - 1;
+}
+
+void store_check_controller(struct store_ops *ops, int32_t version)
+{
+    add_op(ops, KEEPER_CHECK, xstrdup(ZNODE_CONTROLLER_EPOCH), NULL);
+    ops->v[ops->n - 1].version = version;
 }
 
 void store_set_topic_configs(struct store_ops *ops, struct str name,

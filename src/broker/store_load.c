@@ -30,6 +30,7 @@ struct reading {
     char *path;
     enum err (*use)(struct reading *r);
     struct metadata_topic **topic; /* in contents.topics */
+    int64_t **zxids;               /* in contents.state_zxids */
     int32_t index;                 /* of a partition, or a broker id */
 };
 
@@ -37,11 +38,14 @@ struct reading {
 
 static void contents_fini(struct store_contents *s)
 {
-    for (int32_t i = 0; i < s->topic_count; i++)
+    for (int32_t i = 0; i < s->topic_count; i++) {
         metadata_topic_put(s->topics[i]);
+        free(s->state_zxids[i]);
+    }
     for (int32_t i = 0; i < s->broker_config_count; i++)
         config_overrides_fini(&s->broker_configs[i].configs);
     free(s->topics);
+    free(s->state_zxids);
     free(s->broker_configs);
     free(s->damage);
 }
@@ -118,6 +122,7 @@ static enum err use_state(struct reading *r)
     p.partition_epoch = r->call.stat.version;
     p.isr = s.isr;
     metadata_topic_set_partition(*r->topic, r->index, &p);
+    (*r->zxids)[r->index] = r->call.stat.modified_zxid;
     return ERR_NONE;
 }
 
@@ -171,6 +176,7 @@ static void read_parts_of_topic(struct reading *of, struct metadata_topic *topic
     for (int32_t i = 0; i < topic->partition_count; i++) {
         r = reading_new(l, znode_state_path(topic->name, i), use_state);
         r->topic = of->topic;
+        r->zxids = of->zxids;
         r->index = i;
         submit_get(r);
     }
@@ -185,6 +191,7 @@ static enum err use_topic(struct reading *r)
     if (err)
         return err;
     *r->topic = metadata_topic_new(name, z.id, z.partition_count);
+    *r->zxids = xcalloc((size_t)MAX(z.partition_count, 1), sizeof(**r->zxids));
     for (int32_t i = 0; i < z.partition_count; i++) {
         struct metadata_partition p = {.leader = -1, .leader_epoch = -1};
 
@@ -201,12 +208,14 @@ static enum err use_topic_names(struct reading *r)
     int n = r->call.children_count;
 
     l->contents.topics = xcalloc((size_t)n, sizeof(struct metadata_topic *));
+    l->contents.state_zxids = xcalloc((size_t)n, sizeof(int64_t *));
     l->contents.topic_count = n;
     for (int i = 0; i < n; i++) {
         struct reading *t =
             reading_new(l, znode_topic_path(str_of(r->call.children[i])), use_topic);
 
         t->topic = &l->contents.topics[i];
+        t->zxids = &l->contents.state_zxids[i];
         submit_get(t);
     }
     return ERR_NONE;
@@ -267,7 +276,8 @@ static void laid_out(struct control *c, void *ctx, enum err err)
     struct store_loading *l = ctx;
 
     (void)c;
-    if (err) {
+    /* Another broker of the cluster has been faster. */
+    if (err && err != ERR_EXISTS) {
         give_up(l, "/", err);
         loading_end(l);
         return;

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "broker/control.h"
 #include "broker/coordinator.h"
+#include "controller/controller.h"
 
 /* ---- making ----------------------------------------------------------------------------- */
 
@@ -71,7 +72,7 @@ static void fail(struct creation *item, enum err err, struct str message)
 
 static void creations_published(struct control *c, void *ctx)
 {
-    (void)c;
+    control_announce(c);
     creations_end(ctx);
 }
 
@@ -119,6 +120,7 @@ static void make_partition(struct creations *cs, struct creation *item, int32_t 
 
     m->cs = cs;
     m->item = item;
+    cs->pending++;
     control_add_partition(cs->control, &spec, partition_made, m);
 }
 
@@ -137,9 +139,9 @@ static void creations_stored(struct control *c, void *ctx, enum err err)
             continue;
         trace_info("topic.created", "topic=%.*s partitions=%d", STR_ARG(item->topic->name),
                    item->topic->partition_count);
-        cs->pending += item->topic->partition_count - item->first_partition;
         for (int32_t p = item->first_partition; p < item->topic->partition_count; p++)
-            make_partition(cs, item, p);
+            if (metadata_ids_have(&item->topic->partitions[p].replicas, c->broker->node_id))
+                make_partition(cs, item, p);
     }
     if (--cs->pending == 0)
         publish_creations(cs);
@@ -150,7 +152,13 @@ static void creations_run(struct control *c, struct task *t)
     struct creations *cs = CONTAINER_OF(t, struct creations, task);
     struct store_ops *ops = store_ops_new();
 
-    cs->prepare(cs);
+    if (control_decides(c)) {
+        cs->prepare(cs);
+        control_fence(c, ops);
+    } else {
+        for (int32_t i = 0; i < cs->count; i++)
+            fail(&cs->items[i], ERR_NOT_CONTROLLER, str_null());
+    }
     for (int32_t i = 0; i < cs->count && !cs->validate_only; i++) {
         struct creation *item = &cs->items[i];
 
@@ -159,7 +167,7 @@ static void creations_run(struct control *c, struct task *t)
         else if (item->topic)
             store_add_topic(ops, item->topic);
     }
-    if (ops->n > 0) {
+    if (ops->n > control_fence_ops(c)) {
         store_commit(c, ops, creations_stored, cs);
         return;
     }
@@ -181,14 +189,58 @@ static struct uuid new_topic_id(struct control *c)
     return uuid_from_random(r[0], r[1]);
 }
 
-/* A single broker is every replica and the whole in-sync set. */
-static void place_here(struct control *c, struct metadata_topic *topic, int32_t index)
+/* Brokers for `n` new partitions behind `first`; one list after the other. NULL, and an error of
+ * the item, when there are too few. */
+static int32_t *place(struct control *c, struct creation *item, int32_t first, int32_t n,
+                      int32_t rf)
 {
-    int32_t self = c->broker->node_id;
-    struct metadata_ids ids = {.ids = &self, .count = 1};
-    struct metadata_partition p = {.leader = self, .replicas = ids, .isr = ids};
+    int32_t *live = xcalloc((size_t)c->image->broker_count + 1, sizeof(*live));
+    int32_t *out = xcalloc((size_t)n * (size_t)MAX(rf, 1), sizeof(*out));
+    uint32_t random[2];
+    struct metadata_placement placement = {
+        .brokers = live,
+        .broker_count = metadata_live_brokers(c->image, live),
+        .partitions = n,
+        .replication_factor = rf,
+        .first_partition = first,
+    };
+    enum err err;
 
-    metadata_topic_set_partition(topic, index, &p);
+    io_random(c->broker->io, random, sizeof(random));
+    placement.start = (int32_t)(random[0] >> 1);
+    placement.shift = (int32_t)(random[1] >> 1);
+    err = metadata_place_replicas(&placement, out);
+    free(live);
+    if (!err)
+        return out;
+    fail(item, err, str_of(err_text(err)));
+    free(out);
+    return NULL;
+}
+
+/* Leader and in-sync set are whoever is alive. */
+static void set_partition(struct control *c, struct creation *item, int32_t index,
+                          int32_t *replicas, int32_t rf)
+{
+    int32_t *isr = xcalloc((size_t)rf, sizeof(*isr));
+    struct metadata_partition p = {.replicas = {.ids = replicas, .count = rf}, .isr = {.ids = isr}};
+
+    if (controller_first_state(c->image, &p))
+        metadata_topic_set_partition(item->topic, index, &p);
+    else
+        fail(item, ERR_INVALID_REPLICA_ASSIGNMENT,
+             STR_LIT("none of the assigned brokers is alive"));
+    free(isr);
+}
+
+static void place_partitions(struct control *c, struct creation *item, int32_t first, int32_t n,
+                             int32_t rf)
+{
+    int32_t *replicas = place(c, item, first, n, rf);
+
+    for (int32_t i = 0; i < n && replicas && item->topic; i++)
+        set_partition(c, item, first + i, &replicas[(size_t)i * (size_t)rf], rf);
+    free(replicas);
 }
 
 static bool is_named_twice(const struct creations *cs, int32_t at, struct str name)
@@ -310,14 +362,18 @@ static void take_configs(struct creations *cs, struct creation *item,
 }
 
 static void build_topic(struct creations *cs, struct creation *item, struct str name, int32_t n,
-                        const struct config_overrides *overrides)
+                        int32_t rf, const struct config_overrides *overrides)
 {
     struct control *c = cs->control;
 
     item->topic = metadata_topic_new(name, new_topic_id(c), n);
     metadata_topic_set_configs(item->topic, overrides);
-    for (int32_t p = 0; p < n; p++)
-        place_here(c, item->topic, p);
+    place_partitions(c, item, 0, n, rf);
+}
+
+static int32_t factor_of(const struct create_topics_request_topic *in)
+{
+    return in->replication_factor < 1 ? 1 : in->replication_factor;
 }
 
 static void prepare_topic(struct creations *cs, int32_t at)
@@ -340,7 +396,7 @@ static void prepare_topic(struct creations *cs, int32_t at)
     if (!item->err)
         take_configs(cs, item, from, &overrides);
     if (!item->err)
-        build_topic(cs, item, from->name, n, &overrides);
+        build_topic(cs, item, from->name, n, factor_of(from), &overrides);
     config_overrides_fini(&overrides);
 }
 
@@ -423,7 +479,7 @@ static void answer_create(struct creations *cs)
             continue;
         to->topic_id = item->topic->id;
         to->num_partitions = item->topic->partition_count;
-        to->replication_factor = 1;
+        to->replication_factor = (int16_t)item->topic->partitions[0].replicas.count;
         if (r->header.api_version >= 5)
             fill_configs(cs, to, item->topic);
     }
@@ -463,7 +519,7 @@ static void prepare_auto(struct creations *cs)
             continue;
         check_name(cs, &cs->items[i], name);
         if (!cs->items[i].err)
-            build_topic(cs, &cs->items[i], name, n, &none);
+            build_topic(cs, &cs->items[i], name, n, 1, &none);
     }
     bound_partitions(cs);
 }
@@ -508,8 +564,10 @@ static void prepare_group_topic(struct creations *cs)
     config_overrides_put(&o, STR_LIT("compression.type"), STR_LIT("producer"));
     put_number(&o, segment_bytes < SEGMENT_BYTES_MIN ? "internal.segment.bytes" : "segment.bytes",
                segment_bytes);
-    build_topic(cs, &cs->items[0], str_of(GROUP_TOPIC),
-                config_i32(config, CONFIG_OFFSETS_TOPIC_NUM_PARTITIONS), &o);
+    build_topic(
+        cs, &cs->items[0], str_of(GROUP_TOPIC),
+        config_i32(config, CONFIG_OFFSETS_TOPIC_NUM_PARTITIONS),
+        cs->control->cluster ? config_i32(config, CONFIG_OFFSETS_TOPIC_REPLICATION_FACTOR) : 1, &o);
     config_overrides_fini(&o);
 }
 
@@ -581,8 +639,8 @@ static void prepare_growth(struct creations *cs)
             continue;
         item->first_partition = topic->partition_count;
         item->topic = metadata_topic_copy(topic);
-        for (int32_t p = item->first_partition; p < from->count; p++)
-            place_here(cs->control, item->topic, p);
+        place_partitions(cs->control, item, item->first_partition,
+                         from->count - item->first_partition, topic->partitions[0].replicas.count);
     }
     bound_partitions(cs);
 }

@@ -37,6 +37,8 @@ enum api_flag {
      * uncompressed unless it sees version 0, and refused when they come, as Apache Kafka 4 does.
      */
     API_FLAG_OLD_REFUSED = 1,
+    /* Between the brokers of a cluster: a broker alone neither advertises nor serves it. */
+    API_FLAG_CLUSTER = 2,
 };
 
 #define PRODUCE_VERSION_SERVED_MIN 3

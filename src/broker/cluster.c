@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * This broker as one of a cluster: it registers (an ephemeral node, whose creation is the number of
+ * this life), and it stands for election as the controller (another one, made together with the
+ * next controller epoch). Whoever has the node decides (rule.c); the others watch it, and try again
+ * when it goes.
+ *
+ * A result of an election that is not known is looked up: the node names its session.
+ */
+#include "broker/cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "keeper/znodes.h"
+
+#define RETRY_NS 1000000000
+#define REGISTRATION_MARGIN_MS 2000
+#define RECONNECT_MAX_MS 200
+
+static void stand(struct cluster *k);
+
+/* ---- peers ------------------------------------------------------------------------------ */
+
+struct str cluster_listener(const struct control *c)
+{
+    struct str name = config_str(c->config, CONFIG_INTER_BROKER_LISTENER_NAME);
+
+    return str_is_null(name) ? config_str(c->config, CONFIG_SECURITY_INTER_BROKER_PROTOCOL) : name;
+}
+
+void cluster_tell_peers(struct cluster *k)
+{
+    const struct control *c = k->control;
+
+    for (int32_t i = 0; i < c->image->broker_count; i++) {
+        const struct metadata_broker *b = c->image->brokers[i];
+        const struct metadata_endpoint *e = broker_peer_endpoint(c->config, b);
+
+        if (e && b->id != c->broker->node_id)
+            client_broker_set(k->peers, b->id, e->host, (uint16_t)e->port);
+    }
+}
+
+/* ---- the election ----------------------------------------------------------------------- */
+
+static void call_fini(struct cluster *k)
+{
+    keeper_call_release(&k->call);
+    for (int i = 0; i < 2; i++) {
+        free(k->texts[i]);
+        k->texts[i] = NULL;
+    }
+}
+
+static void retry_due(struct io_op *op)
+{
+    struct cluster *k = CONTAINER_OF(op, struct cluster, retry.op);
+
+    if (!op->err && !k->control->stopping)
+        stand(k);
+}
+
+static void try_later(struct cluster *k)
+{
+    k->retry.op.done = retry_due;
+    io_timer_set(k->control->loop, &k->retry, io_loop_mono_ns(k->control->loop) + RETRY_NS);
+}
+
+static void node_changed(struct keeper_watch *w, enum keeper_event_kind kind)
+{
+    struct cluster *k = CONTAINER_OF(w, struct cluster, watch);
+
+    (void)kind;
+    if (!k->rule && !k->control->stopping)
+        stand(k);
+}
+
+static struct bytes text_bytes(const char *text)
+{
+    return (struct bytes){.p = (const uint8_t *)text, .n = (int32_t)strlen(text)};
+}
+
+static void elected(struct keeper_call *call)
+{
+    struct cluster *k = CONTAINER_OF(call, struct cluster, call);
+    enum err err = call->err;
+    int32_t epoch = 0;
+    int32_t version = k->ops[1].version + 1;
+
+    if (!err)
+        err = znode_epoch_parse(k->ops[1].data, &epoch);
+    call_fini(k);
+    if (!err)
+        rule_begin(k, epoch, version);
+    else
+        try_later(k);
+}
+
+static void run(struct cluster *k, int32_t epoch, int32_t version)
+{
+    struct control *c = k->control;
+
+    k->texts[0] = znode_controller_json(c->broker->node_id, io_wall_ms(c->broker->io));
+    k->texts[1] = znode_epoch_text(epoch + 1);
+    k->ops[0] = (struct keeper_op){.kind = KEEPER_CREATE,
+                                   .path = ZNODE_CONTROLLER,
+                                   .data = text_bytes(k->texts[0]),
+                                   .version = -1,
+                                   .is_ephemeral = true};
+    k->ops[1] = (struct keeper_op){.kind = KEEPER_SET,
+                                   .path = ZNODE_CONTROLLER_EPOCH,
+                                   .data = text_bytes(k->texts[1]),
+                                   .version = version};
+    k->call.done = elected;
+    keeper_multi(c->keeper, k->ops, 2, &k->call);
+}
+
+static void epoch_made(struct keeper_call *call)
+{
+    struct cluster *k = CONTAINER_OF(call, struct cluster, call);
+
+    call_fini(k);
+    stand(k);
+}
+
+/* The first controller of all makes it. */
+static void make_epoch(struct cluster *k)
+{
+    k->texts[0] = znode_epoch_text(0);
+    k->ops[0] = (struct keeper_op){.kind = KEEPER_CREATE,
+                                   .path = ZNODE_CONTROLLER_EPOCH,
+                                   .data = text_bytes(k->texts[0]),
+                                   .version = -1};
+    k->call.done = epoch_made;
+    keeper_multi(k->control->keeper, k->ops, 1, &k->call);
+}
+
+static void epoch_read(struct keeper_call *call)
+{
+    struct cluster *k = CONTAINER_OF(call, struct cluster, call);
+    enum err err = call->err;
+    int32_t version = call->stat.version;
+    int32_t epoch = 0;
+
+    if (!err)
+        err = znode_epoch_parse(call->data, &epoch);
+    call_fini(k);
+    if (!err)
+        run(k, epoch, version);
+    else if (err == ERR_NOT_FOUND)
+        make_epoch(k);
+    else
+        try_later(k);
+}
+
+/* Ours, although we did not hear so: the answer to the election was lost. */
+static void epoch_of_ours(struct keeper_call *call)
+{
+    struct cluster *k = CONTAINER_OF(call, struct cluster, call);
+    enum err err = call->err;
+    int32_t version = call->stat.version;
+    int32_t epoch = 0;
+
+    if (!err)
+        err = znode_epoch_parse(call->data, &epoch);
+    call_fini(k);
+    if (!err)
+        rule_begin(k, epoch, version);
+    else
+        try_later(k);
+}
+
+static void node_seen(struct keeper_call *call)
+{
+    struct cluster *k = CONTAINER_OF(call, struct cluster, call);
+    enum err err = call->err;
+    int64_t session = keeper_session_id(k->control->keeper);
+    bool is_ours = !err && session != 0 && call->stat.ephemeral_owner == session;
+
+    call_fini(k);
+    if (err && err != ERR_NOT_FOUND) {
+        try_later(k);
+    } else if (err || is_ours) {
+        k->call.done = err ? epoch_read : epoch_of_ours;
+        keeper_get(k->control->keeper, ZNODE_CONTROLLER_EPOCH, NULL, &k->call);
+    }
+}
+
+/* The watch that a try leaves behind tells when there may be another one. */
+static void stand(struct cluster *k)
+{
+    keeper_unwatch(k->control->keeper, &k->watch);
+    k->watch.fired = node_changed;
+    k->call.done = node_seen;
+    keeper_exists(k->control->keeper, ZNODE_CONTROLLER, &k->watch, &k->call);
+}
+
+bool control_decides(const struct control *c)
+{
+    return !c->cluster || c->cluster->rule;
+}
+
+/* ---- registration ----------------------------------------------------------------------- */
+
+static void registered(struct registration *r)
+{
+    struct cluster *k = CONTAINER_OF(r, struct cluster, registration);
+    struct control *c = k->control;
+
+    if (r->err == ERR_EXISTS) {
+        control_stop(c, ERR_INVALID_ARG, "another broker of the cluster has this broker's id");
+        return;
+    }
+    if (r->err) {
+        control_stop(c, r->err, "the broker could not be registered with ZooKeeper");
+        return;
+    }
+    k->broker_epoch = r->broker_epoch;
+    trace_info("cluster.registered", "broker=%d epoch=%lld", c->broker->node_id,
+               (long long)r->broker_epoch);
+    stand(k);
+}
+
+static char *registration_json(const struct broker *b)
+{
+    struct znode_endpoint endpoints[LISTENERS_MAX];
+    struct znode_broker z = {.endpoints = endpoints,
+                             .endpoint_count = b->listener_count,
+                             .rack = str_null(),
+                             .jmx_port = -1,
+                             .timestamp_ms = io_wall_ms(b->io)};
+
+    for (int i = 0; i < b->listener_count; i++) {
+        const struct listener *l = &b->listeners[i];
+
+        endpoints[i] = (struct znode_endpoint){
+            .listener = str_of(l->name),
+            .protocol = STR_LIT("PLAINTEXT"),
+            .host = str_of(l->advertised_host ? l->advertised_host : l->host),
+            .port = l->advertised_port ? l->advertised_port : l->port,
+        };
+    }
+    return znode_broker_json(&z);
+}
+
+void cluster_start(struct control *c)
+{
+    struct cluster *k = c->cluster;
+    int64_t timeout_ms = config_i32(c->config, CONFIG_ZOOKEEPER_SESSION_TIMEOUT_MS);
+    struct registration_args args = {
+        .keeper = c->keeper,
+        .loop = c->loop,
+        .broker_id = c->broker->node_id,
+        .wait_ns = (timeout_ms + REGISTRATION_MARGIN_MS) * 1000000,
+    };
+
+    k->registration_json = registration_json(c->broker);
+    args.data = text_bytes(k->registration_json);
+    k->registration.done = registered;
+    registration_begin(&k->registration, &args);
+}
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+struct cluster *cluster_new(struct control *c)
+{
+    struct cluster *k = xcalloc(1, sizeof(*k));
+
+    k->control = c;
+    k->broker_epoch = -1;
+    list_init(&k->proposals);
+    k->peers = broker_client(c->loop, c->broker,
+                             config_i32(c->config, CONFIG_CONTROLLER_SOCKET_TIMEOUT_MS),
+                             RECONNECT_MAX_MS);
+    return k;
+}
+
+void cluster_free(struct cluster *k)
+{
+    if (!k)
+        return;
+    rule_free(k);
+    proposals_free(k);
+    call_fini(k);
+    free(k->registration_json);
+    free(k);
+}

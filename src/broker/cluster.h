@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SL_BROKER_CLUSTER_H
+#define SL_BROKER_CLUSTER_H
+
+#include "broker/control.h"
+#include "client/client.h"
+#include "controller/controller.h"
+#include "keeper/registration.h"
+
+/*
+ * A broker among others, on the control loop: cluster.c (its registration, the election of a
+ * controller, its own part of the image), rule.c (this broker as the controller), announce.c (what
+ * the controller tells the others), orders_api.c (being told).
+ */
+
+struct rule;
+
+struct cluster {
+    struct control *control;
+    struct client *peers; /* other brokers, by the listener that brokers use */
+    struct registration registration;
+    char *registration_json;
+    int64_t broker_epoch; /* -1: not registered */
+    /* the election */
+    struct keeper_watch watch; /* of the controller's node */
+    struct keeper_call call;
+    struct keeper_op ops[2];
+    char *texts[2];
+    struct io_timer retry;
+    struct rule *rule; /* NULL: another broker is the controller */
+    /* changes of in-sync sets that leaders here propose */
+    struct list proposals; /* struct isr_change */
+    struct isr_batch *batch;
+};
+
+/* The listener by which brokers reach each other. */
+struct str cluster_listener(const struct control *c);
+/* The addresses of the image's brokers, for calls. */
+void cluster_tell_peers(struct cluster *k);
+
+/* ---- rule.c ----------------------------------------------------------------------------- */
+
+/* This broker has been elected: takes over. `epoch` is stored in a node of this version. */
+void rule_begin(struct cluster *k, int32_t epoch, int32_t epoch_version);
+void rule_free(struct cluster *k);
+
+/*
+ * Stores what a plan changes of partitions, fenced by our election and conditional on what it was
+ * planned from; then the plan is the image, here and, by and by, everywhere. Within a task. On an
+ * error nothing has changed here; what cannot be explained ends the rule.
+ */
+void rule_carry_out(struct cluster *k, struct metadata_delta *takes,
+                    void (*done)(struct control *c, void *ctx, enum err err), void *ctx);
+
+/* ---- announce.c ------------------------------------------------------------------------- */
+
+struct announcement;
+
+/* Each live broker is told what it does not know yet. */
+void announce(struct cluster *k);
+void announcements_free(struct cluster *k, struct list *announcements);
+struct list *rule_announcements(struct rule *rule);
+
+/* ---- orders_api.c ----------------------------------------------------------------------- */
+
+/* Within a task: makes the partitions that the image gives to this broker and that are not here,
+ * and takes away those of topics that are gone. */
+void cluster_reconcile(struct control *c, void (*done)(struct control *c, void *ctx), void *ctx);
+
+/* ---- propose.c: in-sync sets ------------------------------------------------------------- */
+
+/* A leader's proposal, on its way from its shard to the controller and back. */
+struct isr_change {
+    struct list link; /* cluster->proposals */
+    struct io_msg msg;
+    struct partition *partition; /* a reference */
+    int32_t leader_epoch;
+    int32_t partition_epoch;
+    struct alter_partition_request_broker *isr; /* owned */
+    int32_t count;
+    struct replica_altered answer; /* its isr is owned */
+};
+
+/* On the partition's shard; the answer goes to replicate_altered there. */
+void propose_isr(struct partition *p);
+void proposals_free(struct cluster *k);
+
+#endif

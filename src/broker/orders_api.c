@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * LeaderAndIsr, UpdateMetadata, StopReplica: the controller's word becomes this broker's image, and
+ * the image decides which partitions are here and what they do. Each request is a task, so that
+ * they are carried out in the order in which they came.
+ *
+ * A topic that is new here has its configuration in the keeper; it is read before anybody sees the
+ * topic, since a partition that is made without it could lose what it should keep.
+ *
+ * StopReplica names topics without ids. It removes what the image does not give to this broker, and
+ * nothing else: a topic made again under the old name is not touched (S34).
+ */
+#include "broker/cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "keeper/znodes.h"
+
+struct order {
+    struct task task;
+    struct control *control;
+    struct request *request;
+    struct metadata_delta plan;
+    int pending;
+};
+
+static void order_end(struct order *o)
+{
+    struct control *c = o->control;
+
+    metadata_delta_fini(&o->plan);
+    request_return(o->request);
+    free(o);
+    control_task_end(c);
+}
+
+static void order_begin(struct control *c, struct request *r,
+                        void (*run)(struct control *c, struct task *t))
+{
+    struct order *o = xcalloc(1, sizeof(*o));
+
+    o->control = c;
+    o->request = r;
+    control_enqueue(c, &o->task, run);
+}
+
+/* ---- configurations of new topics --------------------------------------------------------- */
+
+struct config_reading {
+    struct order *order;
+    struct str topic; /* of the plan */
+    char *path;
+    struct keeper_call call;
+    void (*then)(struct order *o);
+};
+
+static void reading_end(struct order *o, void (*then)(struct order *o))
+{
+    if (--o->pending == 0)
+        then(o);
+}
+
+static void config_read(struct keeper_call *call)
+{
+    struct config_reading *g = CONTAINER_OF(call, struct config_reading, call);
+    struct config_overrides overrides = {0};
+    enum err err = call->err;
+
+    if (!err)
+        err = znode_config_parse(call->data, &overrides);
+    if (!err)
+        metadata_delta_set_topic_configs(&g->order->plan, g->topic, &overrides);
+    else
+        trace_error("cluster.topic_config", "topic=%.*s error=%s", STR_ARG(g->topic),
+                    err_name(err));
+    config_overrides_fini(&overrides);
+    keeper_call_release(call);
+    reading_end(g->order, g->then);
+    free(g->path);
+    free(g);
+}
+
+static void read_configs(struct order *o, void (*then)(struct order *o))
+{
+    int32_t n = o->plan.count;
+
+    o->pending = 1;
+    for (int32_t i = 0; i < n; i++) {
+        struct config_reading *g;
+
+        if (o->plan.changes[i].kind != METADATA_TOPIC)
+            continue;
+        g = xcalloc(1, sizeof(*g));
+        g->order = o;
+        g->topic = o->plan.changes[i].topic->name;
+        g->path = znode_config_path(ZNODE_ENTITY_TOPICS, g->topic);
+        g->call.done = config_read;
+        g->then = then;
+        o->pending++;
+        keeper_get(o->control->keeper, g->path, NULL, &g->call);
+    }
+    reading_end(o, then);
+}
+
+/* ---- UpdateMetadata, LeaderAndIsr --------------------------------------------------------- */
+
+static void states_published(struct control *c, void *ctx)
+{
+    cluster_tell_peers(c->cluster);
+    order_end(ctx);
+}
+
+static void publish_states(struct order *o)
+{
+    control_publish(o->control, &o->plan, NULL, states_published, o);
+}
+
+static void states_run(struct control *c, struct task *t)
+{
+    struct order *o = CONTAINER_OF(t, struct order, task);
+    struct update_metadata_response *out = o->request->out;
+    enum err err = controller_obey_states(c->image, c->broker->node_id, o->request->in, &o->plan);
+
+    out->error_code = err_wire(err);
+    if (err)
+        order_end(o);
+    else
+        read_configs(o, publish_states);
+}
+
+static void obey_states(struct control *c, struct request *r)
+{
+    order_begin(c, r, states_run);
+}
+
+void handle_update_metadata(struct request *r)
+{
+    request_to_control(r, obey_states, request_reply);
+}
+
+static void roles_reconciled(struct control *c, void *ctx)
+{
+    (void)c;
+    order_end(ctx);
+}
+
+static void roles_published(struct control *c, void *ctx)
+{
+    cluster_reconcile(c, roles_reconciled, ctx);
+}
+
+static void publish_roles(struct order *o)
+{
+    control_publish(o->control, &o->plan, NULL, roles_published, o);
+}
+
+static void roles_run(struct control *c, struct task *t)
+{
+    struct order *o = CONTAINER_OF(t, struct order, task);
+    struct request *r = o->request;
+    struct leader_and_isr_response *out = r->out;
+    enum err err =
+        controller_obey_roles(c->image, c->broker->node_id, r->in, &r->arena, out, &o->plan);
+
+    out->error_code = err_wire(err);
+    if (err)
+        order_end(o);
+    else
+        read_configs(o, publish_roles);
+}
+
+static void obey_roles(struct control *c, struct request *r)
+{
+    order_begin(c, r, roles_run);
+}
+
+void handle_leader_and_isr(struct request *r)
+{
+    request_to_control(r, obey_roles, request_reply);
+}
+
+/* ---- StopReplica -------------------------------------------------------------------------- */
+
+static bool is_given(const struct control *c, const struct partition *p)
+{
+    const struct metadata_topic *topic = metadata_find_topic_id(c->image, p->topic_id);
+    const struct metadata_partition *state =
+        topic && !topic->is_deleting ? metadata_find_partition(topic, p->index) : NULL;
+
+    return state && metadata_ids_have(&state->replicas, c->broker->node_id);
+}
+
+static bool is_named(const struct stop_replica_request *in, const struct partition *p)
+{
+    for (int32_t t = 0; t < in->topic_states.n; t++) {
+        const struct stop_replica_request_topic_state *topic = &in->topic_states.v[t];
+
+        if (!str_eq_c(topic->topic_name, p->topic))
+            continue;
+        for (int32_t i = 0; i < topic->partition_states.n; i++)
+            if (topic->partition_states.v[i].partition_index == p->index)
+                return true;
+    }
+    return false;
+}
+
+static void stop_removed(struct control *c, void *ctx, enum err err)
+{
+    struct order *o = ctx;
+
+    (void)c;
+    if (err)
+        trace_error("partition.delete_failed", "error=%s", err_name(err));
+    if (--o->pending == 0)
+        order_end(o);
+}
+
+static void stops_run(struct control *c, struct task *t)
+{
+    struct order *o = CONTAINER_OF(t, struct order, task);
+    const struct stop_replica_request *in = o->request->in;
+    struct stop_replica_response *out = o->request->out;
+    enum err err = controller_obey_stops(c->image, c->broker->node_id, in);
+
+    out->error_code = err_wire(err);
+    o->pending = 1;
+    LIST_EACH_SAFE (node, &c->partitions) {
+        struct partition *p = LIST_ENTRY(node, struct partition, of_control);
+
+        if (err || p->is_leaving || is_given(c, p) || !is_named(in, p))
+            continue;
+        o->pending++;
+        control_remove_partition(c, p, true, stop_removed, o);
+    }
+    stop_removed(c, o, ERR_NONE);
+}
+
+static void obey_stops(struct control *c, struct request *r)
+{
+    order_begin(c, r, stops_run);
+}
+
+void handle_stop_replica(struct request *r)
+{
+    request_to_control(r, obey_stops, request_reply);
+}
+
+/* ---- what the image gives ----------------------------------------------------------------- */
+
+struct reconciling {
+    struct control *control;
+    struct metadata_image *image; /* a reference: lends names and states */
+    int leaving;                  /* partitions, and one */
+    int pending;                  /* those that come, and one */
+    void (*done)(struct control *c, void *ctx);
+    void *ctx;
+};
+
+static void reconciling_end(struct reconciling *g)
+{
+    if (--g->pending > 0)
+        return;
+    g->done(g->control, g->ctx);
+    metadata_image_put(g->image);
+    free(g);
+}
+
+static void partition_came(struct control *c, void *ctx, enum err err)
+{
+    (void)c;
+    if (err)
+        trace_error("partition.unavailable", "error=%s", err_name(err));
+    reconciling_end(ctx);
+}
+
+static void add_partition(struct reconciling *g, const struct metadata_topic *topic, int32_t index)
+{
+    struct partition_spec spec = {
+        .topic = topic->name.p,
+        .topic_id = topic->id,
+        .index = index,
+        .state = &topic->partitions[index],
+        .config = control_topic_config(g->control, &topic->configs),
+    };
+
+    g->pending++;
+    control_add_partition(g->control, &spec, partition_came, g);
+}
+
+static void add_missing(struct reconciling *g)
+{
+    struct control *c = g->control;
+
+    for (int32_t t = 0; t < g->image->topic_count; t++) {
+        const struct metadata_topic *topic = g->image->topics[t];
+
+        for (int32_t i = 0; !topic->is_deleting && i < topic->partition_count; i++)
+            if (topic->partitions[i].leader_epoch >= 0 &&
+                metadata_ids_have(&topic->partitions[i].replicas, c->broker->node_id) &&
+                !control_find_partition(c, topic->id, i))
+                add_partition(g, topic, i);
+    }
+}
+
+/* What comes, comes behind what goes: it may be of the same name. */
+static void partition_went(struct control *c, void *ctx, enum err err)
+{
+    struct reconciling *g = ctx;
+
+    (void)c;
+    if (err)
+        trace_error("partition.delete_failed", "error=%s", err_name(err));
+    if (--g->leaving > 0)
+        return;
+    add_missing(g);
+    reconciling_end(g);
+}
+
+void cluster_reconcile(struct control *c, void (*done)(struct control *c, void *ctx), void *ctx)
+{
+    struct reconciling *g = xcalloc(1, sizeof(*g));
+
+    g->control = c;
+    g->image = metadata_image_get(c->image);
+    g->done = done;
+    g->ctx = ctx;
+    g->pending = g->leaving = 1;
+    LIST_EACH_SAFE (node, &c->partitions) {
+        struct partition *p = LIST_ENTRY(node, struct partition, of_control);
+
+        /* The controller knows; who is told is told by StopReplica. */
+        if (!c->cluster->rule || p->is_leaving || is_given(c, p))
+            continue;
+        g->leaving++;
+        control_remove_partition(c, p, true, partition_went, g);
+    }
+    partition_went(c, g, ERR_NONE);
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * This broker as the controller. It begins by reading everything: what earlier controllers knew is
+ * of no use (they may have died in the middle of it). From then on every change is a task: plan,
+ * store, apply, announce. Watches are hints; what they hint at is read again.
+ *
+ * Every write checks the node of the controller's epoch, so that nothing of a rule that has ended
+ * without noticing is stored (S12). Whatever shows that the image is not what is stored ends the
+ * rule: the next one reads everything again.
+ */
+#include "broker/cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "keeper/znodes.h"
+
+#define STATES_A_MULTI 500
+
+struct rule {
+    struct cluster *cluster;
+    int32_t epoch;
+    int32_t epoch_version;
+    struct keeper_watch brokers_watch;
+    struct list announcements;
+    bool is_ending;
+};
+
+struct list *rule_announcements(struct rule *rule)
+{
+    return &rule->announcements;
+}
+
+/* ---- the end ---------------------------------------------------------------------------- */
+
+static void end_rule(struct cluster *k, const char *why)
+{
+    if (!k->rule || k->rule->is_ending)
+        return;
+    k->rule->is_ending = true;
+    trace_error("controller.resigned", "epoch=%d why=\"%s\"", k->rule->epoch, why);
+    /* A session's end removes the node; the next life reads everything again. */
+    control_stop(k->control, ERR_NOT_CONTROLLER, "this broker is not the controller any more");
+}
+
+void rule_free(struct cluster *k)
+{
+    if (!k->rule)
+        return;
+    announcements_free(k, &k->rule->announcements);
+    free(k->rule);
+    k->rule = NULL;
+}
+
+/* ---- storing ---------------------------------------------------------------------------- */
+
+struct carrying {
+    struct cluster *cluster;
+    struct metadata_delta plan;
+    int32_t stored; /* changes of the plan */
+    void (*done)(struct control *c, void *ctx, enum err err);
+    void *ctx;
+};
+
+static void carrying_end(struct carrying *y, enum err err)
+{
+    struct control *c = y->cluster->control;
+
+    metadata_delta_fini(&y->plan);
+    y->done(c, y->ctx, err);
+    free(y);
+}
+
+static void reconciled(struct control *c, void *ctx)
+{
+    struct carrying *y = ctx;
+
+    announce(c->cluster);
+    carrying_end(y, ERR_NONE);
+}
+
+static void applied(struct control *c, void *ctx)
+{
+    cluster_tell_peers(c->cluster);
+    cluster_reconcile(c, reconciled, ctx);
+}
+
+static void store_next(struct carrying *y);
+
+static void part_stored(struct control *c, void *ctx, enum err err)
+{
+    struct carrying *y = ctx;
+
+    (void)c;
+    if (!err) {
+        store_next(y);
+        return;
+    }
+    /* Also where it is not known whether it was stored. */
+    end_rule(y->cluster, "a decision could not be stored");
+    carrying_end(y, err);
+}
+
+static void store_next(struct carrying *y)
+{
+    struct rule *rule = y->cluster->rule;
+    struct store_ops *ops = store_ops_new();
+    int n = 0;
+
+    ops->controller_epoch = rule->epoch;
+    store_check_controller(ops, rule->epoch_version);
+    while (y->stored < y->plan.count && n < STATES_A_MULTI) {
+        const struct metadata_change *change = &y->plan.changes[y->stored++];
+
+        if (change->kind != METADATA_PARTITION)
+            continue;
+        store_change_partition(ops, change->name, change->index, &change->partition);
+        n++;
+    }
+    if (n > 0) {
+        store_commit(y->cluster->control, ops, part_stored, y);
+        return;
+    }
+    store_ops_free(ops);
+    control_publish(y->cluster->control, &y->plan, NULL, applied, y);
+}
+
+void rule_carry_out(struct cluster *k, struct metadata_delta *takes,
+                    void (*done)(struct control *c, void *ctx, enum err err), void *ctx)
+{
+    struct carrying *y = xcalloc(1, sizeof(*y));
+
+    y->cluster = k;
+    y->plan = *takes;
+    *takes = (struct metadata_delta){0};
+    y->done = done;
+    y->ctx = ctx;
+    store_next(y);
+}
+
+/* ---- who is registered ------------------------------------------------------------------- */
+
+/* Reads all registrations; a task of its own, or part of taking over. */
+struct roll_call {
+    struct task task;
+    struct cluster *cluster;
+    struct keeper_call call;
+    struct metadata_delta found;
+    int pending;
+    enum err err;
+    void (*done)(struct roll_call *q);
+    void *ctx;
+};
+
+struct one_registration {
+    struct roll_call *roll;
+    int32_t id;
+    char *path;
+    struct keeper_call call;
+};
+
+static struct metadata_broker *broker_of(const struct znode_broker *z, int32_t id, int64_t epoch)
+{
+    struct metadata_broker *b = metadata_broker_new(id, epoch, z->rack);
+
+    for (int32_t i = 0; i < z->endpoint_count; i++)
+        metadata_broker_add_endpoint(b, z->endpoints[i].listener, z->endpoints[i].host,
+                                     z->endpoints[i].port);
+    return b;
+}
+
+static void roll_call_end(struct roll_call *q)
+{
+    if (--q->pending == 0)
+        q->done(q);
+}
+
+static void registration_read(struct keeper_call *call)
+{
+    struct one_registration *one = CONTAINER_OF(call, struct one_registration, call);
+    struct roll_call *q = one->roll;
+    struct znode_broker z;
+    struct arena arena;
+    enum err err = call->err;
+
+    arena_init(&arena, 0);
+    if (!err)
+        err = znode_broker_parse(call->data, &arena, &z);
+    if (!err)
+        metadata_delta_put_broker(&q->found, broker_of(&z, one->id, call->stat.created_zxid));
+    else if (err != ERR_NOT_FOUND) /* it has just gone */
+        trace_error("controller.registration", "broker=%d error=%s", one->id, err_name(err));
+    arena_fini(&arena);
+    keeper_call_release(call);
+    free(one->path);
+    free(one);
+    roll_call_end(q);
+}
+
+static void names_read(struct keeper_call *call)
+{
+    struct roll_call *q = CONTAINER_OF(call, struct roll_call, call);
+
+    q->err = call->err;
+    for (int i = 0; !q->err && i < call->children_count; i++) {
+        struct one_registration *one = xcalloc(1, sizeof(*one));
+        int64_t id = -1;
+
+        if (str_to_i64(str_of(call->children[i]), &id) || id < 0 || id > INT32_MAX) {
+            free(one);
+            continue;
+        }
+        one->roll = q;
+        one->id = (int32_t)id;
+        one->path = znode_broker_path(one->id);
+        one->call.done = registration_read;
+        q->pending++;
+        keeper_get(q->cluster->control->keeper, one->path, NULL, &one->call);
+    }
+    keeper_call_release(call);
+    roll_call_end(q);
+}
+
+static void brokers_changed(struct keeper_watch *w, enum keeper_event_kind kind);
+
+static void call_the_roll(struct roll_call *q)
+{
+    struct rule *rule = q->cluster->rule;
+
+    q->pending = 1;
+    q->call.done = names_read;
+    rule->brokers_watch.fired = brokers_changed;
+    keeper_children(q->cluster->control->keeper, ZNODE_BROKER_IDS, &rule->brokers_watch, &q->call);
+}
+
+/* The image's brokers that are not among those found leave; adds to what was found. */
+static void note_absent(struct metadata_delta *found, const struct metadata_image *image)
+{
+    int32_t n = found->count;
+
+    for (int32_t i = 0; i < image->broker_count; i++) {
+        bool is_there = false;
+
+        for (int32_t k = 0; k < n; k++)
+            is_there |= found->changes[k].broker->id == image->brokers[i]->id;
+        if (!is_there)
+            metadata_delta_remove_broker(found, image->brokers[i]->id);
+    }
+}
+
+/* A registration that has not changed keeps its object, by which images are compared. */
+static void drop_known(struct metadata_delta *found, const struct metadata_image *image)
+{
+    struct metadata_delta news = {0};
+
+    for (int32_t i = 0; i < found->count; i++) {
+        const struct metadata_change *change = &found->changes[i];
+        const struct metadata_broker *known = change->kind == METADATA_BROKER
+                                                  ? metadata_find_broker(image, change->broker->id)
+                                                  : NULL;
+
+        if (change->kind == METADATA_BROKER_REMOVED)
+            metadata_delta_remove_broker(&news, change->id);
+        else if (!known || known->epoch != change->broker->epoch)
+            metadata_delta_put_broker(&news, metadata_broker_get(change->broker));
+    }
+    metadata_delta_fini(found);
+    *found = news;
+}
+
+/* ---- brokers that come and go ------------------------------------------------------------ */
+
+static bool is_unclean(void *ctx, const struct metadata_topic *topic)
+{
+    struct control *c = ctx;
+
+    return control_topic_config(c, &topic->configs).unclean_leader_election;
+}
+
+static void roll_task_end(struct control *c, void *ctx, enum err err)
+{
+    struct roll_call *q = ctx;
+
+    (void)err;
+    free(q);
+    control_task_end(c);
+}
+
+/* Adds the changes of `more` to `plan`, which is applied first. */
+static void append_plan(struct metadata_delta *plan, struct metadata_delta *more)
+{
+    for (int32_t i = 0; i < more->count; i++)
+        metadata_delta_set_partition(plan, more->changes[i].name, more->changes[i].index,
+                                     &more->changes[i].partition);
+    metadata_delta_fini(more);
+}
+
+static void roll_called(struct roll_call *q)
+{
+    struct control *c = q->cluster->control;
+    struct controller_rules rules = {.is_unclean = is_unclean, .ctx = c};
+    struct metadata_delta plan = {0};
+    struct metadata_image *next;
+
+    if (q->err || q->cluster->rule->is_ending) {
+        metadata_delta_fini(&q->found);
+        roll_task_end(c, q, q->err);
+        return;
+    }
+    note_absent(&q->found, c->image);
+    drop_known(&q->found, c->image);
+    if (q->found.count == 0) {
+        roll_task_end(c, q, ERR_NONE);
+        return;
+    }
+    next = metadata_apply(c->image, &q->found);
+    controller_plan_brokers(c->image, next, &rules, &plan);
+    metadata_image_put(next);
+    trace_info("controller.brokers_changed", "changes=%d partitions=%d", q->found.count,
+               plan.count);
+    append_plan(&q->found, &plan);
+    rule_carry_out(q->cluster, &q->found, roll_task_end, q);
+}
+
+static void roll_run(struct control *c, struct task *t)
+{
+    struct roll_call *q = CONTAINER_OF(t, struct roll_call, task);
+
+    (void)c;
+    q->done = roll_called;
+    call_the_roll(q);
+}
+
+static void brokers_changed(struct keeper_watch *w, enum keeper_event_kind kind)
+{
+    struct rule *rule = CONTAINER_OF(w, struct rule, brokers_watch);
+    struct roll_call *q = xcalloc(1, sizeof(*q));
+
+    (void)kind;
+    q->cluster = rule->cluster;
+    control_enqueue(rule->cluster->control, &q->task, roll_run);
+}
+
+/* ---- taking over ------------------------------------------------------------------------ */
+
+struct takeover {
+    struct task task;
+    struct cluster *cluster;
+    struct roll_call roll;
+};
+
+static void taken_over(struct control *c, void *ctx, enum err err)
+{
+    struct takeover *t = ctx;
+
+    if (!err)
+        trace_info("controller.took_over", "epoch=%d brokers=%d topics=%d", t->cluster->rule->epoch,
+                   c->image->broker_count, c->image->topic_count);
+    free(t);
+    control_task_end(c);
+}
+
+/* What is stored, as changes of the image that this broker has been told. */
+static void take_contents(const struct control *c, const struct store_contents *contents,
+                          struct metadata_delta *plan)
+{
+    for (int32_t i = 0; i < c->image->topic_count; i++)
+        metadata_delta_remove_topic(plan, c->image->topics[i]->name);
+    for (int32_t i = 0; i < contents->topic_count; i++)
+        metadata_delta_put_topic(plan, metadata_topic_get(contents->topics[i]));
+}
+
+/* By the order of the image, which is that of names. */
+static const int64_t **sorted_zxids(const struct metadata_image *image,
+                                    const struct store_contents *contents)
+{
+    const int64_t **v = xcalloc((size_t)image->topic_count + 1, sizeof(*v));
+
+    for (int32_t t = 0; t < image->topic_count; t++)
+        for (int32_t i = 0; i < contents->topic_count; i++)
+            if (contents->topics[i] == image->topics[t])
+                v[t] = contents->state_zxids[i];
+    return v;
+}
+
+static void contents_read(struct control *c, void *ctx, enum err err,
+                          struct store_contents *contents)
+{
+    struct takeover *t = ctx;
+    struct controller_rules rules = {.is_unclean = is_unclean, .ctx = c};
+    struct metadata_delta plan = t->roll.found;
+    struct metadata_delta elections = {0};
+    struct metadata_image *next;
+    const int64_t **zxids;
+
+    if (err) {
+        metadata_delta_fini(&plan);
+        end_rule(t->cluster, "what is stored could not be read");
+        taken_over(c, t, err);
+        return;
+    }
+    metadata_delta_set_controller(&plan, c->broker->node_id, t->cluster->rule->epoch);
+    take_contents(c, contents, &plan);
+    next = metadata_apply(c->image, &plan);
+    zxids = sorted_zxids(next, contents);
+    controller_plan_takeover(next, zxids, &rules, &elections);
+    free(zxids);
+    metadata_image_put(next);
+    append_plan(&plan, &elections);
+    rule_carry_out(t->cluster, &plan, taken_over, t);
+}
+
+static void roll_called_first(struct roll_call *q)
+{
+    struct takeover *t = CONTAINER_OF(q, struct takeover, roll);
+    struct control *c = t->cluster->control;
+
+    note_absent(&q->found, c->image);
+    drop_known(&q->found, c->image);
+    store_load(c, c->broker->cluster_id, contents_read, t);
+}
+
+static void takeover_run(struct control *c, struct task *task)
+{
+    struct takeover *t = CONTAINER_OF(task, struct takeover, task);
+
+    (void)c;
+    t->roll.cluster = t->cluster;
+    t->roll.done = roll_called_first;
+    call_the_roll(&t->roll);
+}
+
+void rule_begin(struct cluster *k, int32_t epoch, int32_t epoch_version)
+{
+    struct takeover *t = xcalloc(1, sizeof(*t));
+
+    trace_info("controller.elected", "epoch=%d", epoch);
+    k->rule = xcalloc(1, sizeof(*k->rule));
+    k->rule->cluster = k;
+    k->rule->epoch = epoch;
+    k->rule->epoch_version = epoch_version;
+    list_init(&k->rule->announcements);
+    t->cluster = k;
+    control_enqueue(k->control, &t->task, takeover_run);
+}
+
+void control_fence(const struct control *c, struct store_ops *ops)
+{
+    if (!c->cluster)
+        return;
+    ops->controller_epoch = c->cluster->rule->epoch;
+    store_check_controller(ops, c->cluster->rule->epoch_version);
+}
+
+int control_fence_ops(const struct control *c)
+{
+    return c->cluster ? 1 : 0;
+}
+
+void control_announce(struct control *c)
+{
+    if (c->cluster)
+        announce(c->cluster);
+}
