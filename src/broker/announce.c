@@ -178,14 +178,25 @@ void announce(struct cluster *k)
     }
 }
 
-void announcements_free(struct cluster *k, struct list *announcements)
+bool announcements_are_done(struct cluster *k)
 {
-    (void)k;
+    LIST_EACH (node, rule_announcements(k->rule)) {
+        const struct announcement *a = LIST_ENTRY(node, struct announcement, link);
+
+        if (a->under_way && !a->is_retrying)
+            return false;
+    }
+    return true;
+}
+
+void announcements_free(struct list *announcements)
+{
     LIST_EACH_SAFE (node, announcements) {
         struct announcement *a = LIST_ENTRY(node, struct announcement, link);
 
         list_remove(node);
         client_call_fini(&a->call);
+        io_cancel(&a->retry.op);
         metadata_image_put(a->under_way);
         metadata_image_put(a->told);
         arena_fini(&a->arena);

@@ -601,6 +601,9 @@ const struct config *control_config(struct control *c);
 /* Control loop: makes the topics that a Metadata request names and that do not exist. */
 void topics_auto_create(struct control *c, struct request *r);
 
+/* Where the client of this request reaches a broker; false: by its listener, nowhere. */
+bool request_broker_address(struct request *r, const struct metadata_broker *b, struct str *host,
+                            int32_t *port);
 /* The address of this broker for a client of this connection, in the arena. */
 void conn_advertised(const struct conn *c, struct arena *arena, struct str *host, int32_t *port);
 

@@ -197,11 +197,6 @@ static void stand(struct cluster *k)
     keeper_exists(k->control->keeper, ZNODE_CONTROLLER, &k->watch, &k->call);
 }
 
-bool control_decides(const struct control *c)
-{
-    return !c->cluster || c->cluster->rule;
-}
-
 /* ---- registration ----------------------------------------------------------------------- */
 
 static void registered(struct registration *r)

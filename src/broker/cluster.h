@@ -30,6 +30,7 @@ struct cluster {
     struct rule *rule; /* NULL: another broker is the controller */
     /* changes of in-sync sets that leaders here propose */
     struct list proposals; /* struct isr_change */
+    struct leave *leave;
     struct isr_batch *batch;
 };
 
@@ -52,13 +53,27 @@ void rule_free(struct cluster *k);
 void rule_carry_out(struct cluster *k, struct metadata_delta *takes,
                     void (*done)(struct control *c, void *ctx, enum err err), void *ctx);
 
+/* A broker is about to stop: its leaderships move, it leaves the in-sync sets, and gets into none
+ * any more. A task. */
+void rule_let_go(struct cluster *k, int32_t broker_id,
+                 void (*done)(struct control *c, void *ctx, enum err err), void *ctx);
+
+/* ---- leave.c ---------------------------------------------------------------------------- */
+
+/* This broker stops: first the controller moves what it leads, if it can be asked. */
+void cluster_leave(struct control *c, void (*done)(struct control *c));
+/* Ends what goes to other brokers; `done` when nothing is open any more. */
+void cluster_close(struct control *c, void (*done)(void *ctx), void *ctx);
+
 /* ---- announce.c ------------------------------------------------------------------------- */
 
 struct announcement;
 
 /* Each live broker is told what it does not know yet. */
 void announce(struct cluster *k);
-void announcements_free(struct cluster *k, struct list *announcements);
+/* All that can be reached know all. */
+bool announcements_are_done(struct cluster *k);
+void announcements_free(struct list *announcements);
 struct list *rule_announcements(struct rule *rule);
 
 /* ---- orders_api.c ----------------------------------------------------------------------- */

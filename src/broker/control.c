@@ -7,7 +7,7 @@
  * then is it answered: whatever has been answered survives a crash, and whatever has not is either
  * not there or made complete at the next start.
  */
-#include "broker/control.h"
+#include "broker/cluster.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -352,10 +352,20 @@ static void retention_due(struct io_op *op)
 
 /* ---- stopping --------------------------------------------------------------------------- */
 
-static void stop_end(struct control *c)
+static void stopped(void *ctx)
 {
+    struct control *c = ctx;
+
     c->broker->args.stopped(c->broker->args.ctx, c->stop_err, c->stop_why);
     io_stop(c->broker->io);
+}
+
+static void stop_end(struct control *c)
+{
+    if (c->cluster)
+        cluster_close(c, stopped, c);
+    else
+        stopped(c);
 }
 
 static void partition_closed(struct control *c, void *ctx, enum err err)
@@ -394,6 +404,11 @@ static void stop_run(struct control *c, struct task *t)
     control_task_end(c);
 }
 
+static void stop_begin(struct control *c)
+{
+    control_enqueue(c, xcalloc(1, sizeof(struct task)), stop_run);
+}
+
 void control_stop(struct control *c, enum err err, const char *why)
 {
     if (c->stopping)
@@ -406,7 +421,10 @@ void control_stop(struct control *c, enum err err, const char *why)
         c->broker->args.stopping(c->broker->args.ctx, why);
     if (c->load)
         load_cancel(c->load);
-    control_enqueue(c, xcalloc(1, sizeof(struct task)), stop_run);
+    if (c->cluster && c->is_serving && !err)
+        cluster_leave(c, stop_begin);
+    else
+        stop_begin(c);
 }
 
 struct dir_failure {

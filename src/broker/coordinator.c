@@ -511,3 +511,16 @@ struct partition *coordinator_find(struct shard *s, struct str group_id)
     return slot_partition(shard_find_topic_id(s, topic->id),
                           group_partition(group_id, topic->partition_count));
 }
+
+const struct metadata_broker *coordinator_broker(struct shard *s, struct str group_id)
+{
+    const struct metadata_topic *topic = metadata_find_topic(s->image, str_of(GROUP_TOPIC));
+    const struct metadata_partition *p;
+
+    if (!topic || topic->is_deleting || topic->partition_count == 0)
+        return NULL;
+    p = &topic->partitions[group_partition(group_id, topic->partition_count)];
+    if (p->leader == s->broker->node_id && !coordinator_find(s, group_id))
+        return NULL;
+    return metadata_find_broker(s->image, p->leader);
+}

@@ -42,6 +42,9 @@ void coordinators_resign(struct shard *s);
 /* Any shard: where a group lives, as far as this shard knows; NULL when that is not known. */
 struct partition *coordinator_find(struct shard *s, struct str group_id);
 
+/* Any shard: who leads that partition; NULL when nobody does, or it is here and not open yet. */
+const struct metadata_broker *coordinator_broker(struct shard *s, struct str group_id);
+
 /* topics.c, control loop: makes the topic of groups if it is not there. */
 void topics_create_group_topic(struct control *c, struct request *r);
 

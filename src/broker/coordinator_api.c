@@ -20,6 +20,7 @@ static void fill_one(struct request *r, struct str key,
                      struct find_coordinator_response_coordinator *c)
 {
     const struct find_coordinator_request *in = r->in;
+    const struct metadata_broker *b;
 
     c->key = key;
     c->node_id = -1;
@@ -30,13 +31,13 @@ static void fill_one(struct request *r, struct str key,
         c->error_message = STR_LIT(NO_COORDINATOR);
         return;
     }
-    if (!coordinator_find(r->shard, key)) {
+    b = coordinator_broker(r->shard, key);
+    if (!b || !request_broker_address(r, b, &c->host, &c->port)) {
         c->error_code = ERR_COORDINATOR_NOT_AVAILABLE;
         c->error_message = str_of(err_text(ERR_COORDINATOR_NOT_AVAILABLE));
         return;
     }
-    c->node_id = r->shard->broker->node_id;
-    conn_advertised(r->conn, &r->arena, &c->host, &c->port);
+    c->node_id = b->id;
 }
 
 static void answer(struct request *r)

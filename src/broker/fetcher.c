@@ -21,7 +21,9 @@
 
 /* A partition in the request that is out. */
 struct fetcher_item {
-    struct partition *partition; /* a reference */
+    struct partition *partition; /* a reference; NULL: it has been told */
+    struct uuid topic_id;
+    int32_t index;
     int32_t leader_epoch;
     int64_t offset;
 };
@@ -71,17 +73,14 @@ static int by_partition(const void *a, const void *b)
 {
     const struct fetcher_item *x = a;
     const struct fetcher_item *y = b;
-    int order = memcmp(x->partition->topic_id.b, y->partition->topic_id.b, sizeof(struct uuid));
+    int order = memcmp(x->topic_id.b, y->topic_id.b, sizeof(x->topic_id.b));
 
-    return order ? order
-                 : (x->partition->index > y->partition->index) -
-                       (x->partition->index < y->partition->index);
+    return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
 static struct fetcher_item *find_item(const struct fetcher *f, struct uuid topic_id, int32_t index)
 {
-    struct partition key = {.topic_id = topic_id, .index = index};
-    struct fetcher_item wanted = {.partition = &key};
+    struct fetcher_item wanted = {.topic_id = topic_id, .index = index};
 
     return bsearch(&wanted, f->items, (size_t)f->item_count, sizeof(wanted), by_partition);
 }
@@ -162,8 +161,11 @@ static void take_waiting(struct fetcher *f)
         struct partition *p = CONTAINER_OF(w, struct partition, following);
 
         w->fetcher = NULL;
-        f->items[f->item_count++] = (struct fetcher_item){
-            .partition = partition_ref(p), .leader_epoch = w->leader_epoch, .offset = w->offset};
+        f->items[f->item_count++] = (struct fetcher_item){.partition = partition_ref(p),
+                                                          .topic_id = p->topic_id,
+                                                          .index = p->index,
+                                                          .leader_epoch = w->leader_epoch,
+                                                          .offset = w->offset};
     }
     f->waiting_count = 0;
     qsort(f->items, (size_t)f->item_count, sizeof(*f->items), by_partition);
@@ -173,7 +175,7 @@ static void fill_partition(const struct fetcher *f, const struct fetcher_item *i
                            struct fetch_request_partition *out)
 {
     wire_init(&fetch_request_partition_schema, out);
-    out->partition = item->partition->index;
+    out->partition = item->index;
     out->current_leader_epoch = item->leader_epoch;
     out->fetch_offset = item->offset;
     out->last_fetched_epoch = replicate_last_epoch(item->partition);
@@ -190,9 +192,9 @@ static void fill_topics(struct fetcher *f, struct fetch_request *q)
     for (int i = 0; i < f->item_count; i++) {
         const struct fetcher_item *item = &f->items[i];
 
-        if (!topic || !uuid_eq(topic->topic_id, item->partition->topic_id)) {
+        if (!topic || !uuid_eq(topic->topic_id, item->topic_id)) {
             topic = &q->topics.v[q->topics.n++];
-            topic->topic_id = item->partition->topic_id;
+            topic->topic_id = item->topic_id;
             topic->partitions.v =
                 arena_calloc(&f->arena, n - (size_t)i, sizeof(*topic->partitions.v));
         }

@@ -16,8 +16,8 @@
 /* ---- brokers ---------------------------------------------------------------------------- */
 
 /* False when this broker cannot be reached by the client's listener. */
-static bool broker_address(struct request *r, const struct metadata_broker *b, struct str *host,
-                           int32_t *port)
+bool request_broker_address(struct request *r, const struct metadata_broker *b, struct str *host,
+                            int32_t *port)
 {
     const struct metadata_endpoint *e;
 
@@ -42,7 +42,7 @@ static void fill_brokers(struct request *r, struct metadata_response *out)
         const struct metadata_broker *b = image->brokers[i];
         struct metadata_response_broker *to = &out->brokers.v[out->brokers.n];
 
-        if (b->is_fenced || !broker_address(r, b, &to->host, &to->port))
+        if (b->is_fenced || !request_broker_address(r, b, &to->host, &to->port))
             continue;
         to->node_id = b->id;
         to->rack = b->rack;
@@ -295,7 +295,7 @@ void handle_describe_cluster(struct request *r)
 
         if (b->is_fenced && !in->include_fenced_brokers)
             continue;
-        if (!broker_address(r, b, &to->host, &to->port))
+        if (!request_broker_address(r, b, &to->host, &to->port))
             continue;
         to->broker_id = b->id;
         to->rack = b->rack;

@@ -76,7 +76,7 @@ static void alter_run(struct control *c, struct task *t)
     struct alterations *as = CONTAINER_OF(t, struct alterations, task);
     struct metadata_delta plan = {0};
 
-    if (!as->cluster->rule) {
+    if (!control_decides(c)) {
         altered(c, as, ERR_NOT_CONTROLLER);
         return;
     }

@@ -24,8 +24,14 @@ struct rule {
     int32_t epoch_version;
     struct keeper_watch brokers_watch;
     struct list announcements;
+    bool has_taken_over;
     bool is_ending;
 };
+
+bool control_decides(const struct control *c)
+{
+    return !c->cluster || (c->cluster->rule && c->cluster->rule->has_taken_over);
+}
 
 struct list *rule_announcements(struct rule *rule)
 {
@@ -48,7 +54,7 @@ void rule_free(struct cluster *k)
 {
     if (!k->rule)
         return;
-    announcements_free(k, &k->rule->announcements);
+    announcements_free(&k->rule->announcements);
     free(k->rule);
     k->rule = NULL;
 }
@@ -354,6 +360,7 @@ static void taken_over(struct control *c, void *ctx, enum err err)
 {
     struct takeover *t = ctx;
 
+    t->cluster->rule->has_taken_over = !err;
     if (!err)
         trace_info("controller.took_over", "epoch=%d brokers=%d topics=%d", t->cluster->rule->epoch,
                    c->image->broker_count, c->image->topic_count);
@@ -443,6 +450,70 @@ void rule_begin(struct cluster *k, int32_t epoch, int32_t epoch_version)
     list_init(&k->rule->announcements);
     t->cluster = k;
     control_enqueue(k->control, &t->task, takeover_run);
+}
+
+/* ---- a broker that wants to stop --------------------------------------------------------- */
+
+struct leaving {
+    struct task task;
+    struct cluster *cluster;
+    int32_t broker_id;
+    void (*done)(struct control *c, void *ctx, enum err err);
+    void *ctx;
+};
+
+static void left(struct control *c, void *ctx, enum err err)
+{
+    struct leaving *l = ctx;
+
+    l->done(c, l->ctx, err);
+    free(l);
+    control_task_end(c);
+}
+
+/* Nobody lets it in again, or elects it, before its next life. */
+static void fence_broker(const struct control *c, int32_t id, struct metadata_delta *plan)
+{
+    const struct metadata_broker *b = metadata_find_broker(c->image, id);
+    struct metadata_broker *fenced;
+
+    if (!b || b->is_fenced)
+        return;
+    fenced = metadata_broker_new(b->id, b->epoch, b->rack);
+    for (int32_t i = 0; i < b->endpoint_count; i++)
+        metadata_broker_add_endpoint(fenced, b->endpoints[i].listener, b->endpoints[i].host,
+                                     b->endpoints[i].port);
+    fenced->is_fenced = true;
+    metadata_delta_put_broker(plan, fenced);
+}
+
+static void leave_run(struct control *c, struct task *t)
+{
+    struct leaving *l = CONTAINER_OF(t, struct leaving, task);
+    struct metadata_delta plan = {0};
+    int32_t left_behind;
+
+    if (!control_decides(c)) {
+        left(c, l, ERR_NOT_CONTROLLER);
+        return;
+    }
+    left_behind = controller_plan_shutdown(c->image, l->broker_id, &plan);
+    fence_broker(c, l->broker_id, &plan);
+    trace_info("controller.broker_leaves", "broker=%d moved=%d left=%d", l->broker_id, plan.count,
+               left_behind);
+    rule_carry_out(l->cluster, &plan, left, l);
+}
+
+void rule_let_go(struct cluster *k, int32_t broker_id,
+                 void (*done)(struct control *c, void *ctx, enum err err), void *ctx)
+{
+    struct leaving *l = xcalloc(1, sizeof(*l));
+
+    l->cluster = k;
+    l->broker_id = broker_id;
+    l->done = done;
+    l->ctx = ctx;
+    control_enqueue(k->control, &l->task, leave_run);
 }
 
 void control_fence(const struct control *c, struct store_ops *ops)

@@ -66,6 +66,7 @@ static void remove_nodes(struct deletions *ds)
 {
     struct store_ops *ops = store_ops_new();
 
+    control_fence(ds->control, ops);
     for (int32_t i = 0; i < ds->count; i++)
         if (ds->items[i].topic && !PLANTED(DELETE_NOT_STORED))
             store_remove_topic(ops, ds->items[i].topic);
@@ -87,6 +88,7 @@ static void unpublished(struct control *c, void *ctx)
 {
     struct deletions *ds = ctx;
 
+    control_announce(c);
     ds->pending = 1;
     for (int32_t i = 0; i < ds->count; i++) {
         const struct metadata_topic *topic = ds->items[i].topic;
@@ -171,12 +173,25 @@ static void refuse_repeated(struct deletions *ds, int32_t at)
         refuse(&ds->items[at]);
 }
 
+static void refuse_all(struct deletions *ds, enum err err)
+{
+    for (int32_t i = 0; i < ds->count; i++)
+        ds->items[i].err = err;
+    deletions_end(ds);
+}
+
 static void deletions_run(struct control *c, struct task *t)
 {
     struct deletions *ds = CONTAINER_OF(t, struct deletions, task);
     struct store_ops *ops = store_ops_new();
     bool any = false;
 
+    if (!control_decides(c)) {
+        store_ops_free(ops);
+        refuse_all(ds, ERR_NOT_CONTROLLER);
+        return;
+    }
+    control_fence(c, ops);
     for (int32_t i = 0; i < ds->count; i++)
         find_topic(ds, &ds->items[i]);
     for (int32_t i = 0; i < ds->count; i++) {
@@ -185,7 +200,7 @@ static void deletions_run(struct control *c, struct task *t)
         if (ds->items[i].topic && !ds->items[i].topic->is_deleting && !PLANTED(DELETE_NOT_STORED))
             store_mark_deletion(ops, ds->items[i].topic->name);
     }
-    if (ops->n > 0) {
+    if (ops->n > control_fence_ops(c)) {
         store_commit(c, ops, marked, ds);
         return;
     }

@@ -212,7 +212,6 @@ static void what_would_weaken_a_promise_is_refused(void **state)
                   "f:1: remote.log.storage.system.enable=true" REASON "false)");
     check_refused(c, "security.inter.broker.protocol=SSL",
                   "f:1: security.inter.broker.protocol=SSL" REASON "PLAINTEXT)");
-    check_refused(c, "zookeeper.connect=z:2181", "f:1: zookeeper.connect=z:2181" REASON "nothing)");
 #undef REASON
     load(c, "authorizer.class.name=\nlog.cleanup.policy=delete\ndefault.replication.factor=1\n"
             "remote.log.storage.system.enable=False\n");

@@ -117,12 +117,12 @@ static void what_we_do_not_serve_is_refused_but_readable(void **state)
 
     (void)state;
     assert_int_equal(
-        decode_request(BYTES_OF(0, 6, 0, 8, 1, 2, 3, 4, 0, 1, '1', 0), &header, &body_at),
+        decode_request(BYTES_OF(0, 67, 0, 0, 1, 2, 3, 4, 0, 1, '1', 0), &header, &body_at),
         ERR_UNSUPPORTED_VERSION);
     assert_int_equal(body_at, 12);
-    assert_ptr_equal(header.api, api_find(API_UPDATE_METADATA));
+    assert_ptr_equal(header.api, api_find(API_ALLOCATE_PRODUCER_IDS));
     assert_int_equal(
-        decode_request(BYTES_OF(0, 6, 0, 9, 1, 2, 3, 4, 0, 1, '1', 0), &header, &body_at),
+        decode_request(BYTES_OF(0, 67, 0, 1, 1, 2, 3, 4, 0, 1, '1', 0), &header, &body_at),
         ERR_UNSUPPORTED_VERSION);
     assert_int_equal(body_at, 0);
 }
