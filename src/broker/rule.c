@@ -236,6 +236,7 @@ static void call_the_roll(struct roll_call *q)
 
     q->pending = 1;
     q->call.done = names_read;
+    keeper_unwatch(q->cluster->control->keeper, &rule->brokers_watch);
     rule->brokers_watch.fired = brokers_changed;
     keeper_children(q->cluster->control->keeper, ZNODE_BROKER_IDS, &rule->brokers_watch, &q->call);
 }

@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Three brokers and what happens to them, under a producer that wants acks=all.
+
+    faults.py PROGRAM ZOOKEEPER WORKDIR [SCENARIO...]
+
+Each scenario has a topic of its own (four partitions, three replicas, min.insync.replicas=2), a
+producer that is idempotent, and a fault in the middle. When everything is healed: the in-sync sets
+are whole, what was acknowledged is read at its offset, nothing twice, each producer's records in
+their order, and the three logs are the same bytes. The longest time without an acknowledgement is
+printed. A run in which the fault did not bite does not count: it fails.
+"""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+SESSION_MS = 4000
+PARTITIONS = 4
+HEAL_S = 60
+ACKS_MIN = 100  # during a scenario, or it says nothing
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Broker:
+    def __init__(self, cluster, number):
+        self.cluster = cluster
+        self.number = number
+        self.port = free_port()
+        self.dir = os.path.join(cluster.work, f"b{number}")
+        self.process = None
+
+    def address(self):
+        return f"127.0.0.1:{self.port}"
+
+    def start(self):
+        out = open(f"{self.dir}.log", "ab")
+        self.process = subprocess.Popen(
+            [self.cluster.program, "serve",
+             *sum((["--set", f"{key}={value}"] for key, value in {
+                 "node.id": self.number,
+                 "listeners": f"PLAINTEXT://{self.address()}",
+                 "log.dirs": self.dir,
+                 "zookeeper.connect": self.cluster.zookeeper,
+                 "zookeeper.session.timeout.ms": SESSION_MS,
+                 "replica.lag.time.max.ms": 3000,
+                 "group.initial.rebalance.delay.ms": 0,
+             }.items()), [])],
+            stdout=out, stderr=out)
+
+    def send(self, signo):
+        self.process.send_signal(signo)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        self.process.terminate()
+        code = self.process.wait(30)
+        if code != 0:
+            raise AssertionError(f"broker {self.number} ended with {code}")
+
+
+class Cluster:
+    def __init__(self, program, zookeeper, work):
+        self.program = program
+        self.zookeeper = zookeeper
+        self.work = work
+        self.brokers = [Broker(self, n) for n in (1, 2, 3)]
+
+    def bootstrap(self):
+        return ",".join(b.address() for b in self.brokers)
+
+    def ask(self, *args):
+        done = subprocess.run([self.program, *args, "--json", "--bootstrap-server",
+                               self.bootstrap(), "--timeout-ms", "5000"], capture_output=True,
+                              text=True, check=False)
+        return json.loads(done.stdout) if done.returncode == 0 and done.stdout else None
+
+    def tell(self, *args):
+        for _ in range(30):
+            done = subprocess.run([self.program, *args, "--bootstrap-server", self.bootstrap()],
+                                  capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return
+            time.sleep(0.5)
+        raise AssertionError(f"{args}: {done.stderr}")
+
+    def controller(self):
+        return wait_for(lambda: (self.ask("cluster") or {}).get("controller", -1), "a controller",
+                        lambda n: n > 0)
+
+    def partitions(self, topic):
+        answer = self.ask("topics", "describe", topic)
+        topics = answer if isinstance(answer, list) else (answer or {}).get("topics", [answer])
+        return topics[0]["partitions"] if topics and topics[0] else []
+
+    def is_whole(self, topic):
+        found = self.partitions(topic)
+        return len(found) == PARTITIONS and all(
+            len(p["isr"]) == 3 and p["leader"] > 0 for p in found)
+
+
+def wait_for(ask, what, ok=bool, seconds=HEAL_S):
+    end = time.monotonic() + seconds
+    while True:
+        got = ask()
+        if got is not None and ok(got):
+            return got
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {seconds} s; last seen {got}")
+        time.sleep(0.1)
+
+
+class Writer(threading.Thread):
+    """Sends numbered records; keeps what was acknowledged, and when."""
+
+    def __init__(self, cluster, topic):
+        super().__init__(daemon=True)
+        self.cluster = cluster
+        self.topic = topic
+        self.acked = {}  # value -> (partition, offset)
+        self.failed = []
+        self.times = []
+        self.sent = 0
+        self.ending = threading.Event()
+
+    def acknowledged(self, value):
+        def done(meta):
+            self.acked[value] = (meta.partition, meta.offset)
+            self.times.append(time.monotonic())
+        return done
+
+    def run(self):
+        producer = KafkaProducer(
+            bootstrap_servers=self.cluster.bootstrap(), acks="all", enable_idempotence=True,
+            linger_ms=2, request_timeout_ms=5000, delivery_timeout_ms=120000,
+            reconnect_backoff_ms=20, reconnect_backoff_max_ms=200, retry_backoff_ms=20,
+            metadata_max_age_ms=5000)
+        while not self.ending.is_set():
+            value = b"%d" % self.sent
+            try:
+                producer.send(self.topic, value=value, partition=self.sent % PARTITIONS) \
+                    .add_callback(self.acknowledged(value)).add_errback(self.failed.append)
+            except Exception as error:  # pylint: disable=broad-except
+                self.failed.append(error)
+            self.sent += 1
+            time.sleep(0.001)
+        producer.flush(120)
+        producer.close()
+
+    def longest_gap(self):
+        return max(b - a for a, b in zip(self.times, self.times[1:]))
+
+    def acks_from(self, when):
+        return sum(t >= when for t in self.times)
+
+
+def read_all(cluster, topic):
+    consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap(), auto_offset_reset="earliest",
+                             enable_auto_commit=False)
+    parts = [TopicPartition(topic, p) for p in range(PARTITIONS)]
+    consumer.assign(parts)
+    consumer.seek_to_beginning(*parts)
+    ends = consumer.end_offsets(parts)
+    found = {p: [] for p in range(PARTITIONS)}
+    stop = time.monotonic() + HEAL_S
+    while any(consumer.position(p) < ends[p] for p in parts):
+        if time.monotonic() > stop:
+            raise AssertionError(f"not everything could be read: {ends}")
+        for part, records in consumer.poll(timeout_ms=500).items():
+            found[part.partition] += [(r.offset, r.value) for r in records]
+    consumer.close()
+    return found
+
+
+def check_history(writer, found):
+    at = {}
+    for partition, records in found.items():
+        values = [int(value) for _, value in records]
+        assert values == sorted(set(values)), f"partition {partition}: order or duplicates"
+        assert [offset for offset, _ in records] == list(range(len(records))), "offsets have gaps"
+        at.update({value: (partition, offset) for offset, value in records})
+    lost = [v for v in writer.acked if v not in at]
+    moved = [v for v in writer.acked if v in at and at[v] != writer.acked[v]]
+    assert not lost, f"{len(lost)} acknowledged records are lost, first {lost[:5]}"
+    assert not moved, f"{len(moved)} are not at their offset, first {moved[:5]}"
+
+
+def log_bytes(broker, topic, partition):
+    path = os.path.join(broker.dir, f"{topic}-{partition}")
+    data = b""
+    for name in sorted(os.listdir(path)):
+        if name.endswith(".log"):
+            with open(os.path.join(path, name), "rb") as file:
+                data += file.read()
+    return data
+
+
+def check_logs(cluster, topic):
+    for partition in range(PARTITIONS):
+        one = log_bytes(cluster.brokers[0], topic, partition)
+        for broker in cluster.brokers[1:]:
+            other = log_bytes(broker, topic, partition)
+            assert one == other, f"{topic}-{partition}: brokers 1 and {broker.number} differ"
+
+
+# ---- faults: each returns when it is over, and every broker runs again -------------------------
+
+def leader_of(cluster, topic):
+    return wait_for(lambda: cluster.partitions(topic), "a leader",
+                    lambda v: len(v) > 0 and v[0]["leader"] > 0)[0]["leader"]
+
+
+def leader_is_killed(cluster, topic):
+    broker = cluster.brokers[leader_of(cluster, topic) - 1]
+    broker.kill()
+    wait_for(lambda: leader_of(cluster, topic), "another leader", lambda n: n != broker.number)
+    time.sleep(2)
+    broker.start()
+
+
+def controller_is_killed(cluster, topic):
+    del topic
+    broker = cluster.brokers[cluster.controller() - 1]
+    broker.kill()
+    wait_for(cluster.controller, "another controller", lambda n: n != broker.number)
+    time.sleep(1)
+    broker.start()
+
+
+def follower_is_killed(cluster, topic):
+    broker = cluster.brokers[leader_of(cluster, topic) % 3]
+    broker.kill()
+    time.sleep(5)
+    broker.start()
+
+
+def leader_stands_still(cluster, topic):
+    broker = cluster.brokers[leader_of(cluster, topic) - 1]
+    broker.send(signal.SIGSTOP)
+    wait_for(lambda: leader_of(cluster, topic), "another leader", lambda n: n != broker.number)
+    time.sleep(2)
+    broker.send(signal.SIGCONT)
+    # It finds that its session has ended, and ends: a supervisor would start it again.
+    try:
+        broker.process.wait(15)
+        broker.start()
+    except subprocess.TimeoutExpired:
+        pass
+
+
+def all_are_killed(cluster, topic):
+    del topic
+    for broker in cluster.brokers:
+        broker.kill()
+    for broker in cluster.brokers:
+        broker.start()
+
+
+def rolling_restart(cluster, topic):
+    for broker in cluster.brokers:
+        broker.stop()
+        broker.start()
+        wait_for(lambda: cluster.is_whole(topic), "whole in-sync sets")
+
+
+SCENARIOS = {f.__name__: f for f in (rolling_restart, follower_is_killed, leader_is_killed,
+                                     controller_is_killed, leader_stands_still, all_are_killed)}
+
+
+def run(cluster, name):
+    topic = name.replace("_", "-")
+    cluster.tell("topics", "create", topic, "--partitions", str(PARTITIONS),
+                 "--replication-factor", "3", "--config", "min.insync.replicas=2")
+    wait_for(lambda: cluster.is_whole(topic), "whole in-sync sets")
+    writer = Writer(cluster, topic)
+    writer.start()
+    wait_for(lambda: len(writer.acked), "the first acknowledgements", lambda n: n > ACKS_MIN)
+    begin = time.monotonic()
+    SCENARIOS[name](cluster, topic)
+    wait_for(lambda: cluster.is_whole(topic), "whole in-sync sets")
+    healed = time.monotonic()
+    wait_for(lambda: writer.acks_from(healed), "acknowledgements behind it",
+             lambda n: n > ACKS_MIN)
+    writer.ending.set()
+    writer.join(150)
+    assert not writer.failed, f"the producer had {len(writer.failed)} errors: {writer.failed[0]!r}"
+    assert len(writer.acked) == writer.sent, f"{writer.sent - len(writer.acked)} without an answer"
+    check_history(writer, read_all(cluster, topic))
+    wait_for(lambda: cluster.is_whole(topic), "whole in-sync sets")
+    check_logs(cluster, topic)
+    print(f"ok   {name}: {len(writer.acked)} records, longest time without an acknowledgement "
+          f"{writer.longest_gap():.2f} s, whole again after {healed - begin:.1f} s", flush=True)
+
+
+def main():
+    program, zookeeper, work, *names = sys.argv[1:]
+    cluster = Cluster(program, zookeeper, work)
+    failed = 0
+    for broker in cluster.brokers:
+        broker.start()
+    names = names or list(SCENARIOS)
+    try:
+        wait_for(lambda: len((cluster.ask("cluster") or {}).get("brokers", [])), "three brokers",
+                 lambda n: n == 3)
+        for name in names:
+            try:
+                run(cluster, name)
+            except AssertionError as error:
+                failed += 1
+                print(f"FAIL {name}: {error}", flush=True)
+                break
+    finally:
+        for broker in cluster.brokers:
+            if broker.process.poll() is None:
+                broker.send(signal.SIGCONT)
+                broker.kill()
+    print(f"{len(names) - failed} passed, {failed} failed")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
