@@ -174,8 +174,8 @@ struct shard {
     struct decompressor *decompressor;
     struct fetch_cache *fetch_cache;
     int64_t conns_at_hand; /* that descriptors were found for: descriptors.c */
-    struct client *peers; /* other brokers, to fetch from; NULL until there is one */
-    struct list fetchers; /* struct fetcher, one for each of them */
+    struct client *peers;  /* other brokers, to fetch from; NULL until there is one */
+    struct list fetchers;  /* struct fetcher, one for each of them */
     bool stopping;
     struct shard_update *stop; /* while it waits for the last connection to end */
     struct delay drain_delay;  /* which it does not do for ever */

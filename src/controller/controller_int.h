@@ -9,8 +9,7 @@
 bool controller__is_alive(const struct metadata_image *image, int32_t id);
 /* The first live broker of `order` that is in `among` (NULL: everybody is); -1: none. */
 int32_t controller__first_alive(const struct metadata_image *image,
-                                const struct metadata_ids *order,
-                                const struct metadata_ids *among);
+                                const struct metadata_ids *order, const struct metadata_ids *among);
 
 /* Partitions that have been named in a request; in an arena, which outlives it. */
 struct controller__named {
