@@ -123,7 +123,7 @@ static void forget_session(struct consumer *c)
     }
 }
 
-/* What is there and what is gone; between fetches. */
+/* What is there and what is gone; a fetch under way may still be answered for what is gone. */
 static void subscribe(struct consumer *c)
 {
     struct history *h = &c->run->history;
@@ -131,7 +131,7 @@ static void subscribe(struct consumer *c)
     LIST_EACH_SAFE (node, &c->positions) {
         struct position *pos = LIST_ENTRY(node, struct position, link);
 
-        if (pos->topic->state == TOPIC_THERE || pos == c->listed)
+        if (pos->topic->state == TOPIC_THERE || pos == c->listed || c->fetches)
             continue;
         if (pos->in_session >= 0)
             forget_session(c);
