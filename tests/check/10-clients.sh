@@ -7,7 +7,7 @@ set -euo pipefail
 . "$(dirname "$0")/../tools/broker.sh"
 
 "$root/tests/tools/fetch-peers" kcat librdkafka librdkafka-new java franz-go kafka-python \
-    kafka-python-old
+    kafka-python-old kafkajs java-console
 broker_start --ephemeral --set num.partitions=3
 python3 "$root/tests/clients/matrix.py" "$bootstrap"
 broker_stop

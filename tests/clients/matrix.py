@@ -59,8 +59,12 @@ class Matrix:
     def topic(self, writer, codec):
         return f"clients-{writer}-{codec}-{self.stamp}"
 
+    def writers(self):
+        return [name for name, about in self.about.items() if about["writes"]]
+
     def write_all(self):
-        for writer, about in self.about.items():
+        for writer in self.writers():
+            about = self.about[writer]
             for codec in self.codecs:
                 if codec in about["codecs"]:
                     try:
@@ -134,9 +138,10 @@ class Matrix:
         for line in lines:
             got[int(line.split(" ", 1)[0])].append(line)
         equal, timed = 0, self.about[pair[0]]["timestamps"]
+        ordered = all(self.about[name]["header_order"] for name in (reader, pair[0]))
         for partition, expected in self.written[pair].items():
             for want, have in zip(expected, got[partition]):
-                if self.trim(want, timed) != self.trim(have, timed):
+                if self.trim(want, timed, ordered) != self.trim(have, timed, ordered):
                     self.fail(f"{reader} read {pair[0]} {pair[1]}: wrote {want[:200]}, "
                               f"read {have[:200]}")
                     break
@@ -147,15 +152,18 @@ class Matrix:
         return equal
 
     @staticmethod
-    def trim(line, timed):
-        """A writer that cannot set timestamps has them ignored."""
+    def trim(line, timed, ordered):
+        """A writer that cannot set timestamps has them ignored. Where the order of headers is lost,
+        only those of one name are in order."""
         part = line.split(" ")
+        if not ordered:
+            part[-1] = sorted(part[-1].split(","), key=lambda header: header.split("=")[0])
         return part if timed else part[:2] + part[3:]
 
     def print_table(self, table):
         print(f"\n{'reader':17} {'writer':17} " + " ".join(f"{c:>7}" for c in self.codecs))
         for reader in self.about:
-            for writer in self.about:
+            for writer in self.writers():
                 cells = [table.get((reader, writer, codec), "-") for codec in self.codecs]
                 print(f"{reader:17} {writer:17} " + " ".join(f"{c:>7}" for c in cells))
 
@@ -164,7 +172,8 @@ class Matrix:
         self.write_all()
         table = self.read_all()
         self.print_table(table)
-        cells = len(self.names) ** 2 * len(self.codecs)
+        readers_only = len(self.about) - len(self.writers())
+        cells = len(self.names) * (len(self.names) - readers_only) * len(self.codecs)
         good = sum(1 for key, equal in table.items()
                    if equal == sum(map(len, self.written[key[1:]].values())))
         print(f"\nclients: {good} passed, {max(cells - good, len(self.failures))} failed")

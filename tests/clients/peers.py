@@ -9,12 +9,21 @@ CACHE = pathlib.Path(os.environ.get("STRANDLINE_PEERS")
                      or pathlib.Path.home() / ".cache" / "strandline-peers")
 TIMEOUT_S = 180
 
+# What a client can express; it can what it says nothing of.
+CAN = ["idempotence", "timestamps", "acks", "null_headers", "header_order", "writes"]
+
 ALL = ["kcat", "librdkafka", "librdkafka-new", "java", "franz-go", "kafka-python",
-       "kafka-python-old"]
+       "kafka-python-old", "kafkajs", "java-console"]
 
 
 class PeerError(Exception):
     """A client that could not be run, or that failed; the text says which and why."""
+
+
+def java(path_of, classes, main):
+    path = (CACHE / path_of / "cp.txt").read_text(encoding="utf-8")
+    return ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp",
+            f"{path}:{classes}", main]
 
 
 def command(name):
@@ -22,16 +31,18 @@ def command(name):
         return ["python3", str(HERE / "kcat" / "client.py")]
     if name.startswith("kafka-python"):
         return [str(CACHE / name / "bin" / "python"), str(HERE / "kafka-python" / "client.py")]
+    if name == "kafkajs":
+        return ["node", str(HERE / "kafkajs" / "client.js")]
     if name == "java":
-        path = (CACHE / "java" / "cp.txt").read_text(encoding="utf-8")
-        return ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp",
-                f"{path}:{CACHE / 'java' / 'classes'}", "Client"]
+        return java("java", CACHE / "java" / "classes", "Client")
+    if name == "java-console":
+        return java("kafka", CACHE / "java-console", "Console")
     return [str(CACHE / name.removesuffix("-new") / "client")]
 
 
 def run(name, *args):
     """Run a client to its end and return its standard output."""
-    env = dict(os.environ)
+    env = {**os.environ, "NODE_PATH": str(CACHE / "kafkajs" / "node_modules")}
     if name == "librdkafka-new":
         env["LD_LIBRARY_PATH"] = str(CACHE / name)
     try:
@@ -45,9 +56,8 @@ def run(name, *args):
 
 
 def about(name):
-    """Return {label, codecs, idempotence, timestamps, acks, null_headers} as the client says it."""
+    """Return {label, codecs} and what it can of CAN as the client says it."""
     first, *rest = run(name, "version").splitlines()
     said = dict(line.split(" ", 1) for line in rest)
-    answers = ("idempotence", "timestamps", "acks", "null_headers")
-    yes = {key: said[key] == "yes" for key in answers}
+    yes = {key: said.get(key, "yes") == "yes" for key in CAN}
     return {"label": first, "codecs": said["codecs"].split(), **yes}
