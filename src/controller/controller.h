@@ -53,6 +53,27 @@ int32_t controller_plan_shutdown(const struct metadata_image *image, int32_t bro
  * False: nobody is. */
 bool controller_first_state(const struct metadata_image *image, struct metadata_partition *p);
 
+/* ---- leaders.c: elections that are asked for ---------------------------------------------- */
+
+/*
+ * ElectLeaders, to the preferred replicas or unclean (KIP-460). The response is filled in, in the
+ * arena; `out` has been through wire_init. Of a partition: ERR_UNKNOWN_TOPIC_OR_PARTITION,
+ * ERR_INVALID_TOPIC_EXCEPTION (it is being deleted), ERR_ELECTION_NOT_NEEDED (the preferred replica
+ * leads already; unclean: anybody does), ERR_PREFERRED_LEADER_NOT_AVAILABLE (dead, or not in sync),
+ * ERR_ELIGIBLE_LEADERS_NOT_AVAILABLE (all are dead). Who asks for all is not told where there was
+ * no need. The whole request: ERR_INVALID_REQUEST, for another type of election.
+ */
+void controller_elect(const struct metadata_image *image, const struct elect_leaders_request *in,
+                      struct arena *arena, struct elect_leaders_response *out,
+                      struct metadata_delta *plan);
+/*
+ * Brokers that lead too few of the partitions that prefer them (more than `percentage` of these are
+ * led by others, or by nobody) lead again those for which they are in sync and which are not on the
+ * move: leader.imbalance.per.broker.percentage.
+ */
+void controller_plan_rebalance(const struct metadata_image *image, int32_t percentage,
+                               struct metadata_delta *plan);
+
 /* ---- isr.c ------------------------------------------------------------------------------ */
 
 /* What a leader proposes for one partition. */

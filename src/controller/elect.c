@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "controller/controller.h"
+#include "controller/controller_int.h"
 
 /* What is decided about one partition. */
 struct election {
@@ -21,13 +21,6 @@ struct election {
     struct metadata_partition next;
     int32_t *isr; /* next.isr.ids; owned */
 };
-
-static bool is_alive(const struct metadata_image *image, int32_t id)
-{
-    const struct metadata_broker *b = metadata_find_broker(image, id);
-
-    return b && !b->is_fenced;
-}
 
 /* Gone, or back in another life. */
 static bool is_lost(const struct election *e, int32_t id)
@@ -61,21 +54,7 @@ static void isr_keep(struct election *e, const struct metadata_ids *isr,
 
 static int32_t first_in_sync(const struct election *e)
 {
-    for (int32_t i = 0; i < e->next.replicas.count; i++) {
-        int32_t id = e->next.replicas.ids[i];
-
-        if (metadata_ids_have(&e->next.isr, id) && is_alive(e->image, id))
-            return id;
-    }
-    return -1;
-}
-
-static int32_t first_alive(const struct election *e)
-{
-    for (int32_t i = 0; i < e->next.replicas.count; i++)
-        if (is_alive(e->image, e->next.replicas.ids[i]))
-            return e->next.replicas.ids[i];
-    return -1;
+    return controller__first_alive(e->image, &e->next.replicas, &e->next.isr);
 }
 
 static void choose_leader(struct election *e, bool is_unclean)
@@ -83,7 +62,7 @@ static void choose_leader(struct election *e, bool is_unclean)
     e->next.leader = first_in_sync(e);
     if (e->next.leader >= 0 || !is_unclean)
         return;
-    e->next.leader = first_alive(e);
+    e->next.leader = controller__first_alive(e->image, &e->next.replicas, NULL);
     if (e->next.leader < 0)
         return;
     e->isr[0] = e->next.leader;
@@ -199,7 +178,7 @@ bool controller_first_state(const struct metadata_image *image, struct metadata_
     int32_t n = 0;
 
     for (int32_t i = 0; i < p->replicas.count; i++)
-        if (is_alive(image, p->replicas.ids[i]))
+        if (controller__is_alive(image, p->replicas.ids[i]))
             p->isr.ids[n++] = p->replicas.ids[i];
     p->isr.count = n;
     p->leader = n > 0 ? p->isr.ids[0] : -1;

@@ -16,8 +16,7 @@ bool controller__is_alive(const struct metadata_image *image, int32_t id)
 }
 
 int32_t controller__first_alive(const struct metadata_image *image,
-                                const struct metadata_ids *order,
-                                const struct metadata_ids *among)
+                                const struct metadata_ids *order, const struct metadata_ids *among)
 {
     for (int32_t i = 0; i < order->count; i++)
         if ((!among || metadata_ids_have(among, order->ids[i])) &&
