@@ -96,6 +96,43 @@ must_use enum err controller_alter(const struct metadata_image *image,
                                    const struct controller_proposal *proposal, struct arena *arena,
                                    struct metadata_partition *next);
 
+/* ---- reassign.c: partitions that move to other brokers ------------------------------------ */
+
+/*
+ * AlterPartitionReassignments (KIP-455, KIP-860): a target for each partition, or the end of its
+ * move. From then on its `replicas` are the target and, behind it, the others that it had; `adding`
+ * and `removing` tell them apart. Another target for one on the move counts from what it had at
+ * first; so does the end. What needs nobody new is carried out at once.
+ *
+ * The response is filled in, in the arena; `out` has been through wire_init. Of a partition:
+ * ERR_UNKNOWN_TOPIC_OR_PARTITION, ERR_NO_REASSIGNMENT_IN_PROGRESS, ERR_INVALID_REPLICATION_FACTOR
+ * (the request forbids to change it), ERR_INVALID_REQUEST (named twice), and
+ * ERR_INVALID_REPLICA_ASSIGNMENT: none, negative ids or one twice, a new replica on a broker that
+ * is not alive, or nobody in sync who would remain.
+ */
+void controller_reassign(const struct metadata_image *image,
+                         const struct alter_partition_reassignments_request *in,
+                         struct arena *arena, struct alter_partition_reassignments_response *out,
+                         struct metadata_delta *plan);
+void controller_list_reassignments(const struct metadata_image *image,
+                                   const struct list_partition_reassignments_request *in,
+                                   struct arena *arena,
+                                   struct list_partition_reassignments_response *out);
+/*
+ * Moves whose whole target is in sync end: the replicas are the target, one of which leads. To be
+ * asked whenever in-sync sets or brokers have changed; without moves it costs a look at each
+ * partition. Who has lost its replica is told so by the difference of the images (StopReplica).
+ */
+void controller_plan_reassignments(const struct metadata_image *image, struct metadata_delta *plan);
+/*
+ * What has to be stored of a change (of a plan for `before`): if this is true, not the partition's
+ * state alone but also the node of its topic, with the replicas, `adding` and `removing` that the
+ * topic has after the whole plan. In the multi of the last of its states, or in one after it: a
+ * state whose replicas are not known yet only names brokers that have one already.
+ */
+bool controller_changes_assignment(const struct metadata_image *before,
+                                   const struct metadata_change *change);
+
 /* ---- orders.c: what a broker is told ----------------------------------------------------- */
 
 struct controller_orders {

@@ -28,11 +28,18 @@ static enum err check_epochs(const struct metadata_image *image, int32_t self,
         .ids = (field).v, .count = MAX((field).n, 0)                                               \
     }
 
+/* UpdateMetadata, which comes first, does not say what is on the move. */
+static bool says_more(const struct metadata_partition *known, const struct metadata_partition *told)
+{
+    return told->partition_epoch == known->partition_epoch &&
+           told->adding.count + told->removing.count > known->adding.count + known->removing.count;
+}
+
 static bool is_newer(const struct metadata_partition *known, const struct metadata_partition *told)
 {
     if (!known || told->leader_epoch != known->leader_epoch)
         return !known || told->leader_epoch > known->leader_epoch;
-    return told->partition_epoch > known->partition_epoch;
+    return told->partition_epoch > known->partition_epoch || says_more(known, told);
 }
 
 /* ---- topics ----------------------------------------------------------------------------- */

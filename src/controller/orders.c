@@ -195,6 +195,14 @@ static void add_role(const struct ordering *o, struct leader_and_isr_request_top
     s->is_new = is_new;
 }
 
+/* Nobody has a log of it yet, or the receiver is to get one. */
+static bool is_new_here(const struct ordering *o, const struct metadata_partition *then,
+                        const struct metadata_partition *p)
+{
+    return (p->leader_epoch == 0 && p->partition_epoch == 0) ||
+           (then && !hosts(o, then) && metadata_ids_have(&p->adding, o->to));
+}
+
 static void add_roles(const struct ordering *o, struct leader_and_isr_request *q,
                       const struct metadata_topic *topic)
 {
@@ -213,7 +221,7 @@ static void add_roles(const struct ordering *o, struct leader_and_isr_request *q
         const struct metadata_partition *then = partition_before(before, i);
 
         if (hosts(o, p) && has_changed(then, p))
-            add_role(o, t, i, p, p->leader_epoch == 0 && p->partition_epoch == 0);
+            add_role(o, t, i, p, is_new_here(o, then, p));
     }
     q->topic_states.n += t->partition_states.n > 0;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seeded storms: brokers come, go and come back, stop in order, leaders propose in-sync sets; and
- * after every plan
+ * Seeded storms: brokers come, go and come back, stop in order, leaders propose in-sync sets,
+ * people ask for elections and move partitions; and after every plan
  *  - a leader is alive and in sync, or there is none because no member of the set is alive;
  *  - in-sync sets are never empty, and parts of the assignment;
  *  - epochs go up with every change of leader, and never down; no clean election leaves the set;
- *  - what a broker is told, whenever it is told, makes its image agree with the controller's.
+ *  - who is to be added or removed is a replica, and never both;
+ *  - what a broker is told, whenever it is told, makes its image agree with the controller's, and
+ *    it is told to delete just those replicas that it had in it and has no more.
+ * In the end everybody is alive and in sync, and no partition is on the move any more.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,11 +55,26 @@ static bool is_alive(const struct metadata_image *image, int32_t id)
     return metadata_find_broker(image, id) != NULL;
 }
 
+static void check_within(const struct metadata_ids *ids, const struct metadata_ids *all)
+{
+    for (int32_t i = 0; i < ids->count; i++) {
+        struct metadata_ids those_before = {.ids = ids->ids, .count = i};
+
+        assert_true(metadata_ids_have(all, ids->ids[i]));
+        assert_false(metadata_ids_have(&those_before, ids->ids[i]));
+    }
+}
+
 static void check_partition(const struct metadata_image *image, const struct metadata_partition *p)
 {
     assert_true(p->isr.count > 0);
-    for (int32_t i = 0; i < p->isr.count; i++)
-        assert_true(metadata_ids_have(&p->replicas, p->isr.ids[i]));
+    assert_true(p->replicas.count > p->removing.count);
+    check_within(&p->replicas, &p->replicas);
+    check_within(&p->isr, &p->replicas);
+    check_within(&p->adding, &p->replicas);
+    check_within(&p->removing, &p->replicas);
+    for (int32_t i = 0; i < p->removing.count; i++)
+        assert_false(metadata_ids_have(&p->adding, p->removing.ids[i]));
     if (p->leader >= 0) {
         assert_true(is_alive(image, p->leader));
         assert_true(metadata_ids_have(&p->isr, p->leader));
@@ -183,12 +201,11 @@ static void shut_down(struct storm *s, int32_t id)
     assert_true(leads <= left);
 }
 
-static void propose(struct storm *s)
+/* The leader proposes some of the replicas, or all. */
+static void propose(struct storm *s, const struct metadata_topic *topic, int32_t index, bool all)
 {
-    struct metadata_topic *topic = s->now->topics[pick(s, s->now->topic_count)];
-    int32_t index = pick(s, topic->partition_count);
     const struct metadata_partition *p = &topic->partitions[index];
-    struct alter_partition_request_broker isr[REPLICAS];
+    struct alter_partition_request_broker isr[BROKERS];
     struct controller_proposal q = {.from = p->leader,
                                     .leader_epoch = p->leader_epoch,
                                     .partition_epoch = p->partition_epoch,
@@ -200,7 +217,7 @@ static void propose(struct storm *s)
     for (int32_t i = 0; i < p->replicas.count; i++) {
         const struct metadata_broker *b = metadata_find_broker(s->now, p->replicas.ids[i]);
 
-        if (p->replicas.ids[i] == p->leader || pick(s, 2))
+        if (p->replicas.ids[i] == p->leader || all || pick(s, 2))
             isr[q.count++] = (struct alter_partition_request_broker){
                 .broker_id = p->replicas.ids[i], .broker_epoch = b ? b->epoch : -1};
     }
@@ -210,6 +227,77 @@ static void propose(struct storm *s)
         metadata_delta_set_partition(&plan, topic->name, index, &next);
     apply(s, &plan);
     arena_fini(&arena);
+}
+
+static const struct metadata_topic *pick_topic(struct storm *s)
+{
+    return s->now->topics[pick(s, s->now->topic_count)];
+}
+
+static void propose_some(struct storm *s)
+{
+    const struct metadata_topic *topic = pick_topic(s);
+
+    propose(s, topic, pick(s, topic->partition_count), false);
+}
+
+static void ask_for_leaders(struct storm *s)
+{
+    struct elect_leaders_request in;
+    struct elect_leaders_response out;
+    struct metadata_delta plan = {0};
+    struct arena arena;
+
+    wire_init(&elect_leaders_request_schema, &in);
+    wire_init(&elect_leaders_response_schema, &out);
+    arena_init(&arena, 0);
+    in.election_type = (int8_t)(pick(s, 10) == 0);
+    in.topic_partitions.n = -1;
+    s->is_unclean = in.election_type == 1;
+    if (pick(s, 2))
+        controller_plan_rebalance(s->now, pick(s, 100), &plan);
+    else
+        controller_elect(s->now, &in, &arena, &out, &plan);
+    apply(s, &plan);
+    s->is_unclean = false;
+    arena_fini(&arena);
+}
+
+/* Any brokers, alive or not, or the end of a move. */
+static void move(struct storm *s)
+{
+    const struct metadata_topic *topic = pick_topic(s);
+    int32_t target[REPLICAS];
+    int32_t first = pick(s, BROKERS);
+    struct alter_partition_reassignments_request in;
+    struct alter_partition_reassignments_request_partition p = {
+        .partition_index = pick(s, topic->partition_count)};
+    struct alter_partition_reassignments_request_topic t = {.name = topic->name};
+    struct alter_partition_reassignments_response out;
+    struct metadata_delta plan = {0};
+    struct arena arena;
+
+    wire_init(&alter_partition_reassignments_request_schema, &in);
+    wire_init(&alter_partition_reassignments_response_schema, &out);
+    arena_init(&arena, 0);
+    p.replicas.n = pick(s, 4) ? 1 + pick(s, REPLICAS) : -1;
+    p.replicas.v = target;
+    for (int32_t i = 0; i < REPLICAS; i++)
+        target[i] = (first + i) % BROKERS;
+    t.partitions.v = &p;
+    in.topics.v = &t;
+    in.topics.n = t.partitions.n = 1;
+    controller_reassign(s->now, &in, &arena, &out, &plan);
+    apply(s, &plan);
+    arena_fini(&arena);
+}
+
+static void end_moves(struct storm *s)
+{
+    struct metadata_delta plan = {0};
+
+    controller_plan_reassignments(s->now, &plan);
+    apply(s, &plan);
 }
 
 static void create_topic(struct storm *s)
@@ -257,6 +345,35 @@ static void take(struct metadata_image **image, struct metadata_delta *plan)
     *image = next;
 }
 
+static bool hosts(const struct metadata_topic *topic, int32_t index, int32_t id)
+{
+    const struct metadata_partition *p = topic ? metadata_find_partition(topic, index) : NULL;
+
+    return p && metadata_ids_have(&p->replicas, id);
+}
+
+/* Told is who had a replica, in the image that it has, and has it no more. */
+static void check_stops(const struct storm *s, const struct metadata_image *has, int32_t id,
+                        const struct stop_replica_request *stops)
+{
+    int32_t expected = 0;
+    int32_t told = 0;
+
+    for (int32_t t = 0; t < has->topic_count; t++) {
+        const struct metadata_topic *now = metadata_find_topic_id(s->now, has->topics[t]->id);
+
+        for (int32_t i = 0; i < has->topics[t]->partition_count; i++)
+            expected += hosts(has->topics[t], i, id) && !hosts(now, i, id);
+    }
+    for (int32_t t = 0; stops && t < stops->topic_states.n; t++) {
+        const struct stop_replica_request_topic_state *topic = &stops->topic_states.v[t];
+
+        for (int32_t i = 0; i < topic->partition_states.n; i++)
+            told += topic->partition_states.v[i].delete_partition;
+    }
+    assert_int_equal(told, expected);
+}
+
 /* The requests as the broker gets them; the image that it has then. */
 static void tell(struct storm *s, int32_t id)
 {
@@ -268,6 +385,7 @@ static void tell(struct storm *s, int32_t id)
 
     arena_init(&arena, 0);
     controller_orders(*has, s->now, id, STR_LIT("PLAINTEXT"), &arena, &o);
+    check_stops(s, *has, id, o.stops);
     if (o.states) {
         assert_int_equal(controller_obey_states(*has, id, o.states, &plan), ERR_NONE);
         take(has, &plan);
@@ -283,7 +401,22 @@ static void tell(struct storm *s, int32_t id)
     arena_fini(&arena);
 }
 
-static void check_told(const struct storm *s, const struct metadata_image *image)
+/* Who hosts it also knows what is on the move. */
+static void check_told_partition(const struct metadata_partition *told,
+                                 const struct metadata_partition *p, int32_t id)
+{
+    assert_int_equal(told->leader, p->leader);
+    assert_int_equal(told->leader_epoch, p->leader_epoch);
+    assert_int_equal(told->partition_epoch, p->partition_epoch);
+    assert_int_equal(told->isr.count, p->isr.count);
+    assert_int_equal(told->replicas.count, p->replicas.count);
+    if (!metadata_ids_have(&p->replicas, id))
+        return;
+    assert_int_equal(told->adding.count, p->adding.count);
+    assert_int_equal(told->removing.count, p->removing.count);
+}
+
+static void check_told(const struct storm *s, const struct metadata_image *image, int32_t id)
 {
     assert_int_equal(image->topic_count, s->now->topic_count);
     assert_int_equal(image->broker_count, s->now->broker_count);
@@ -296,22 +429,34 @@ static void check_told(const struct storm *s, const struct metadata_image *image
 
         assert_true(uuid_eq(a->id, b->id));
         assert_int_equal(a->partition_count, b->partition_count);
-        for (int32_t i = 0; i < a->partition_count; i++) {
-            assert_int_equal(a->partitions[i].leader, b->partitions[i].leader);
-            assert_int_equal(a->partitions[i].leader_epoch, b->partitions[i].leader_epoch);
-            assert_int_equal(a->partitions[i].partition_epoch, b->partitions[i].partition_epoch);
-            assert_int_equal(a->partitions[i].isr.count, b->partitions[i].isr.count);
-        }
+        for (int32_t i = 0; i < a->partition_count; i++)
+            check_told_partition(&a->partitions[i], &b->partitions[i], id);
     }
 }
 
 /* ---- storms ----------------------------------------------------------------------------- */
 
+static void happen_to_topics(struct storm *s, int what)
+{
+    if (s->now->topic_count == 0)
+        return;
+    switch (what) {
+    case 0:
+        if (pick(s, 4) == 0)
+            delete_topic(s);
+        break;
+    case 1:
+    case 2: propose_some(s); break;
+    case 3: ask_for_leaders(s); break;
+    default: move(s);
+    }
+}
+
 static void happen(struct storm *s)
 {
     int32_t id = pick(s, BROKERS);
 
-    switch (pick(s, 8)) {
+    switch (pick(s, 10)) {
     case 0: come_or_go(s, id); break;
     case 1:
         if (is_alive(s->now, id))
@@ -321,19 +466,39 @@ static void happen(struct storm *s)
         if (s->now->topic_count < TOPICS)
             create_topic(s);
         break;
-    case 3:
-        if (s->now->topic_count > 0 && pick(s, 4) == 0)
-            delete_topic(s);
-        break;
+    case 3: end_moves(s); break;
     case 4:
     case 5:
-        if (s->now->topic_count > 0)
-            propose(s);
-        break;
-    default:
         if (s->told[id])
             tell(s, id);
+        break;
+    default: happen_to_topics(s, pick(s, 5));
     }
+}
+
+/* Everybody comes back, and is in sync before long. */
+static void calm(struct storm *s)
+{
+    struct metadata_delta change = {0};
+
+    for (int32_t id = 0; id < BROKERS; id++)
+        if (!is_alive(s->now, id)) {
+            metadata_delta_put_broker(&change, new_broker(s, id));
+            s->told[id] = metadata_image_new();
+        }
+    brokers_change(s, &change);
+    for (int32_t t = 0; t < s->now->topic_count; t++)
+        for (int32_t i = 0; i < s->now->topics[t]->partition_count; i++)
+            propose(s, s->now->topics[t], i, true);
+    end_moves(s);
+    for (int32_t t = 0; t < s->now->topic_count; t++)
+        for (int32_t i = 0; i < s->now->topics[t]->partition_count; i++) {
+            const struct metadata_partition *p = &s->now->topics[t]->partitions[i];
+
+            assert_true(p->leader >= 0);
+            assert_int_equal(p->adding.count + p->removing.count, 0);
+            assert_int_equal(p->isr.count, p->replicas.count);
+        }
 }
 
 static void storm_run(uint64_t seed)
@@ -346,11 +511,10 @@ static void storm_run(uint64_t seed)
     apply(&s, &first);
     for (int i = 0; i < STEPS; i++)
         happen(&s);
+    calm(&s);
     for (int32_t id = 0; id < BROKERS; id++) {
-        if (s.told[id]) {
-            tell(&s, id);
-            check_told(&s, s.told[id]);
-        }
+        tell(&s, id);
+        check_told(&s, s.told[id], id);
         forget(&s, id);
     }
     metadata_image_put(s.now);
