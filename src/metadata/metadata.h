@@ -208,6 +208,7 @@ bool metadata_topic_name_is_internal(struct str name);
 struct metadata_placement {
     const int32_t *brokers; /* live ones, ascending */
     int32_t broker_count;
+    const struct str *racks;    /* of each broker; NULL: not to be looked at */
     int32_t partitions;         /* to place */
     int32_t replication_factor; /* 1 to broker_count, else ERR_INVALID_REPLICATION_FACTOR */
     int32_t first_partition;    /* index of the first one: 0, or the count so far */
@@ -216,10 +217,10 @@ struct metadata_placement {
 };
 
 /*
- * Spreads replicas as Kafka does without racks: leaders round robin from `start`, followers at a
- * distance that grows with every turn. Fills out[partitions * replication_factor], one partition
- * after the other, the preferred leader first. ERR_INVALID_PARTITIONS, ERR_INVALID_ARG (a
- * negative start or shift).
+ * Spreads replicas as Kafka does: leaders round robin from `start`, followers at a distance that
+ * grows with every turn; with racks also a partition's replicas over as many of them as there are
+ * (KIP-36). Fills out[partitions * replication_factor], one partition after the other, the
+ * preferred leader first. ERR_INVALID_PARTITIONS, ERR_INVALID_ARG (a negative start or shift).
  */
 must_use enum err metadata_place_replicas(const struct metadata_placement *p, int32_t *out);
 

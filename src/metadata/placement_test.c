@@ -108,6 +108,79 @@ static void no_broker_holds_a_partition_twice_and_the_load_is_even(void **state)
         assert_int_equal(leads[i], 4);
 }
 
+/* ---- racks ------------------------------------------------------------------------------ */
+
+static const int32_t six[] = {0, 1, 2, 3, 4, 5};
+
+/* The example in the documentation of Kafka's rule: 6 brokers in 3 racks, 3 replicas. */
+static void replicas_are_spread_over_racks(void **state)
+{
+    const struct str racks[] = {STR_LIT("rack1"), STR_LIT("rack3"), STR_LIT("rack3"),
+                                STR_LIT("rack2"), STR_LIT("rack2"), STR_LIT("rack1")};
+    static const int32_t expected[7][3] = {
+        {0, 3, 1}, {3, 1, 5}, {1, 5, 4}, {5, 4, 2}, {4, 2, 0}, {2, 0, 3}, {0, 4, 2},
+    };
+    struct metadata_placement p = {.brokers = six,
+                                   .broker_count = 6,
+                                   .racks = racks,
+                                   .partitions = 7,
+                                   .replication_factor = 3};
+    int32_t out[21];
+
+    (void)state;
+    place(&p, out);
+    assert_memory_equal(out, expected, sizeof(out));
+}
+
+/* A rack without a replica comes before a second one anywhere, also where racks are unequal. */
+static void no_rack_has_two_replicas_while_another_has_none(void **state)
+{
+    const struct str racks[] = {STR_LIT("b"), STR_LIT("a"), STR_LIT("b"),
+                                STR_LIT("b"), STR_LIT("c"), STR_LIT("b")};
+    static const int rack_of[] = {1, 0, 1, 1, 2, 1};
+    struct metadata_placement p = {.brokers = six, .broker_count = 6, .racks = racks};
+
+    (void)state;
+    p.partitions = 36;
+    p.start = 4;
+    p.shift = 3;
+    for (p.replication_factor = 1; p.replication_factor <= 6; p.replication_factor++) {
+        int32_t out[36 * 6];
+
+        place(&p, out);
+        for (int i = 0; i < p.partitions; i++) {
+            int brokers_seen = 0;
+            int racks_seen = 0;
+
+            for (int j = 0; j < p.replication_factor; j++) {
+                brokers_seen |= 1 << out[i * p.replication_factor + j];
+                racks_seen |= 1 << rack_of[out[i * p.replication_factor + j]];
+            }
+            assert_int_equal(__builtin_popcount((unsigned)brokers_seen), p.replication_factor);
+            assert_int_equal(__builtin_popcount((unsigned)racks_seen),
+                             p.replication_factor < 3 ? p.replication_factor : 3);
+        }
+    }
+}
+
+static void a_broker_in_each_rack_is_as_without_racks(void **state)
+{
+    const struct str racks[] = {STR_LIT("a"), STR_LIT("b"), STR_LIT("c"), STR_LIT("d"),
+                                STR_LIT("e")};
+    struct metadata_placement p = five(5, 3);
+    int32_t with[15];
+    int32_t without[15];
+
+    (void)state;
+    place(&p, without);
+    p.racks = racks;
+    place(&p, with);
+    assert_memory_equal(with, without, sizeof(with));
+    p.broker_count = p.replication_factor = 1;
+    place(&p, with);
+    assert_int_equal(with[4], 0);
+}
+
 static void what_cannot_be_placed_is_refused(void **state)
 {
     struct metadata_placement p = five(1, 6);
@@ -135,6 +208,9 @@ int main(void)
         cmocka_unit_test(added_partitions_go_on_from_their_index),
         cmocka_unit_test(one_broker_holds_everything),
         cmocka_unit_test(no_broker_holds_a_partition_twice_and_the_load_is_even),
+        cmocka_unit_test(replicas_are_spread_over_racks),
+        cmocka_unit_test(no_rack_has_two_replicas_while_another_has_none),
+        cmocka_unit_test(a_broker_in_each_rack_is_as_without_racks),
         cmocka_unit_test(what_cannot_be_placed_is_refused),
     };
 
