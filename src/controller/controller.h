@@ -133,6 +133,35 @@ void controller_plan_reassignments(const struct metadata_image *image, struct me
 bool controller_changes_assignment(const struct metadata_image *before,
                                    const struct metadata_change *change);
 
+/* ---- topics.c: new partitions ------------------------------------------------------------ */
+
+/*
+ * The assignments of a CreateTopics request in the order of their partitions, in the arena;
+ * borrows the ids. ERR_INVALID_REPLICA_ASSIGNMENT: they are not numbered from 0 without gaps.
+ */
+must_use enum err controller_sort_assignments(const struct create_topics_request_topic *in,
+                                              struct arena *arena, struct metadata_ids **out,
+                                              struct str *message);
+
+struct controller_new_partitions {
+    int32_t count;              /* 0 or more, with assignments 1 or more; the caller bounds it */
+    int32_t replication_factor; /* of a topic that has no partitions yet; not with assignments */
+    const struct metadata_ids *manual; /* `count` assignments; NULL: the rule of placement */
+    uint64_t random;                   /* where the rule begins */
+};
+
+/*
+ * Adds partitions with their first states to a topic that is not in an image yet, new or a copy.
+ * Racks count if all live brokers have one. On an error it stays as it is, and *message (in the
+ * arena) says why: ERR_INVALID_PARTITIONS (none), ERR_INVALID_REPLICATION_FACTOR,
+ * ERR_INVALID_REPLICA_ASSIGNMENT (a broker that is not alive or is named twice; lists of different
+ * lengths), ERR_REASSIGNMENT_IN_PROGRESS.
+ */
+must_use enum err controller_make_partitions(const struct metadata_image *image,
+                                             const struct controller_new_partitions *how,
+                                             struct arena *arena, struct metadata_topic *topic,
+                                             struct str *message);
+
 /* ---- orders.c: what a broker is told ----------------------------------------------------- */
 
 struct controller_orders {

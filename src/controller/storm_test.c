@@ -302,28 +302,25 @@ static void end_moves(struct storm *s)
 
 static void create_topic(struct storm *s)
 {
+    struct controller_new_partitions how = {
+        .count = PARTITIONS, .replication_factor = REPLICAS, .random = rng_u64(&s->rng)};
     char name[16];
+    struct uuid id;
     struct metadata_delta plan = {0};
     struct metadata_topic *topic;
+    struct arena arena;
+    struct str message;
 
     snprintf(name, sizeof(name), "t%d", s->next_topic++);
-    topic =
-        metadata_topic_new(str_of(name), uuid_from_random((uint64_t)s->next_topic, 7), PARTITIONS);
-    for (int32_t i = 0; i < PARTITIONS; i++) {
-        int32_t replicas[REPLICAS];
-        int32_t isr[REPLICAS];
-        struct metadata_partition p = {.replicas = {replicas, REPLICAS}, .isr = {isr, 0}};
-
-        for (int32_t r = 0; r < REPLICAS; r++)
-            replicas[r] = (i + r) % BROKERS;
-        if (!controller_first_state(s->now, &p)) {
-            metadata_topic_put(topic);
-            return;
-        }
-        metadata_topic_set_partition(topic, i, &p);
-    }
-    metadata_delta_put_topic(&plan, topic);
+    id = uuid_from_random((uint64_t)s->next_topic, 7);
+    topic = metadata_topic_new(str_of(name), id, 0);
+    arena_init(&arena, 0);
+    if (controller_make_partitions(s->now, &how, &arena, topic, &message) == ERR_NONE)
+        metadata_delta_put_topic(&plan, topic);
+    else
+        metadata_topic_put(topic);
     apply(s, &plan);
+    arena_fini(&arena);
 }
 
 static void delete_topic(struct storm *s)

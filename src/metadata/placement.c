@@ -74,6 +74,12 @@ static int32_t place_in_rack(const struct metadata_placement *p, int32_t at)
     return n;
 }
 
+static void line_up(struct line *line, int32_t broker, int32_t rack)
+{
+    line->racks[line->count] = rack;
+    line->brokers[line->count++] = broker;
+}
+
 /* One round after the other, each in the order of the racks. */
 static void line_begin(struct line *line, const struct metadata_placement *p)
 {
@@ -89,13 +95,10 @@ static void line_begin(struct line *line, const struct metadata_placement *p)
         rounds[i] = place_in_rack(p, i);
         line->rack_count = racks[i] >= line->rack_count ? racks[i] + 1 : line->rack_count;
     }
-    for (int32_t round = 0; line->count < p->broker_count; round++)
-        for (int32_t rack = 0; rack < line->rack_count; rack++)
-            for (int32_t i = 0; i < p->broker_count; i++)
-                if (racks[i] == rack && rounds[i] == round) {
-                    line->racks[line->count] = rack;
-                    line->brokers[line->count++] = p->brokers[i];
-                }
+    for (int32_t turn = 0; line->count < p->broker_count; turn++)
+        for (int32_t i = 0; i < p->broker_count; i++)
+            if (rounds[i] == turn / line->rack_count && racks[i] == turn % line->rack_count)
+                line_up(line, p->brokers[i], racks[i]);
     free(racks);
     free(rounds);
 }
