@@ -64,7 +64,8 @@
     X(LEAD_AGAIN, "lead again in an epoch of an earlier life")                                     \
     X(OBEY_OLD_ORDERS, "obey an assignment that is older than what is known")                      \
     X(TAKE_ANY_ANSWER, "take an answer to a fetch of an earlier epoch")                            \
-    X(JOIN_OF_OTHER_LIFE, "propose a follower for what its earlier life had")
+    X(JOIN_OF_OTHER_LIFE, "propose a follower for what its earlier life had")                      \
+    X(MOVE_IN_SAME_EPOCH, "give a suspect's leadership to another one without a new epoch")
 
 #ifdef PLANT_CHOSEN
 

@@ -45,10 +45,19 @@ void controller_plan_takeover(const struct metadata_image *image, const int64_t 
                               const struct controller_rules *rules, struct metadata_delta *plan);
 /*
  * A broker wants to stop (it is still alive): its leaderships move to other members of the in-sync
- * sets, and it leaves those in which others remain. Returns how many partitions it still leads.
+ * sets, and it leaves those in which others remain. Returns how many partitions it still leads that
+ * have other replicas. Until it is gone it must not come back: see controller_proposal.
  */
 int32_t controller_plan_shutdown(const struct metadata_image *image, int32_t broker_id,
                                  struct metadata_delta *plan);
+/*
+ * A broker refuses the controller's connections, but its session has not ended. It may be dead, or
+ * alive and in the belief that it leads: nobody could tell it. The same change: where somebody else
+ * is alive and in sync, it leads no more and is in no set. If it lives on, it is told as soon as it
+ * listens again, follows, and is proposed by the leaders like any other.
+ */
+void controller_plan_suspect(const struct metadata_image *image, int32_t broker_id,
+                             struct metadata_delta *plan);
 /* The first state of a partition that has replicas: leader and in-sync set from who is alive.
  * False: nobody is. */
 bool controller_first_state(const struct metadata_image *image, struct metadata_partition *p);
@@ -83,13 +92,15 @@ struct controller_proposal {
     int32_t partition_epoch;
     int32_t count;
     const struct alter_partition_request_broker *isr;
+    const struct metadata_ids *leaving; /* brokers that are stopping in order; NULL: none */
 };
 
 /*
  * AlterPartition (KIP-497, KIP-841, KIP-903). ERR_NONE: *next is the state to be stored, its isr in
  * the arena; equal to the present one when there is nothing to change (same partition epoch).
  * ERR_NOT_CONTROLLER: the leader knows more than we do, so somebody else is the controller.
- * ERR_FENCED_LEADER_EPOCH, ERR_INVALID_UPDATE_VERSION, ERR_INVALID_REQUEST, ERR_INELIGIBLE_REPLICA.
+ * ERR_FENCED_LEADER_EPOCH, ERR_INVALID_UPDATE_VERSION, ERR_INVALID_REQUEST, ERR_INELIGIBLE_REPLICA
+ * (a new member is not alive, not in that life, or leaving: KIP-841).
  */
 must_use enum err controller_alter(const struct metadata_image *image,
                                    const struct metadata_partition *p,

@@ -5,6 +5,12 @@
  * the last ones stay, dead as they are, because only they may lead again.
  *
  * When all members of a set go at once all of them stay: whichever returns first may lead.
+ *
+ * A broker that wants to stop, and one that is suspect, give up their places while they live. That
+ * is safe for what is acknowledged whatever they know of it: every member that remains has it all
+ * (I1), and who still leads in the epoch before counts on the whole set of that time, in which the
+ * next leader is (I10). They leave the sets and not only the leaderships, since nothing could be
+ * acknowledged before the last one of a set has it too.
  */
 #include <stdlib.h>
 
@@ -17,7 +23,7 @@ struct election {
     const struct metadata_image *image;  /* who is alive */
     const struct metadata_image *before; /* NULL: `since` tells */
     int64_t since;   /* lives that began later are not those that the state names */
-    int32_t leaving; /* a broker that wants to stop; -1 */
+    int32_t leaving; /* a broker that is to give up its places; -1 */
     struct metadata_partition next;
     int32_t *isr; /* next.isr.ids; owned */
 };
@@ -132,13 +138,14 @@ void controller_plan_takeover(const struct metadata_image *image, const int64_t 
         }
 }
 
-/* ---- a broker that wants to stop -------------------------------------------------------- */
+/* ---- a broker that gives up its places --------------------------------------------------- */
 
-static bool wants_to_go(const struct election *e, int32_t id)
+static bool is_leaving(const struct election *e, int32_t id)
 {
     return id == e->leaving;
 }
 
+/* Whether it still leads, though there are others who could. */
 static bool plan_leaving(const struct metadata_image *image, int32_t id,
                          const struct metadata_topic *topic, int32_t index,
                          struct metadata_delta *plan)
@@ -147,30 +154,42 @@ static bool plan_leaving(const struct metadata_image *image, int32_t id,
     struct election e;
 
     if (!metadata_ids_have(&p->isr, id))
-        return p->leader == id;
+        return false;
     election_begin(&e, image, image, p);
     e.leaving = id;
-    isr_keep(&e, &p->isr, wants_to_go);
+    isr_keep(&e, &p->isr, is_leaving);
     if (p->leader == id)
         e.next.leader = first_in_sync(&e);
     if (e.next.leader < 0 || e.next.leader == id) {
         /* Nobody else: it stays until it is gone. */
         free(e.isr);
-        return true;
+        return p->leader == id && p->replicas.count > 1;
     }
     election_end(&e, topic, index, false, plan);
     return false;
 }
 
-int32_t controller_plan_shutdown(const struct metadata_image *image, int32_t broker_id,
-                                 struct metadata_delta *plan)
+static int32_t plan_leaving_all(const struct metadata_image *image, int32_t id,
+                                struct metadata_delta *plan)
 {
     int32_t left = 0;
 
     for (int32_t t = 0; t < image->topic_count; t++)
         for (int32_t i = 0; i < image->topics[t]->partition_count; i++)
-            left += plan_leaving(image, broker_id, image->topics[t], i, plan);
+            left += plan_leaving(image, id, image->topics[t], i, plan);
     return left;
+}
+
+int32_t controller_plan_shutdown(const struct metadata_image *image, int32_t broker_id,
+                                 struct metadata_delta *plan)
+{
+    return plan_leaving_all(image, broker_id, plan);
+}
+
+void controller_plan_suspect(const struct metadata_image *image, int32_t broker_id,
+                             struct metadata_delta *plan)
+{
+    plan_leaving_all(image, broker_id, plan);
 }
 
 bool controller_first_state(const struct metadata_image *image, struct metadata_partition *p)

@@ -276,6 +276,8 @@ static void targets_are_checked(void **state)
     scene_is(&s, "a-0 leader 1 (6,10) replicas 1,3,2,9 isr 1,2 adding 3 removing 9");
     wish.target = "1,2";
     ask(&s, &wish, 1, false, "a-0 INVALID_REPLICATION_FACTOR");
+    wish.target = "3,2,1";
+    ask(&s, &wish, 1, false, "a-0 NONE");
     move(&s, "9,1", "NONE"); /* who is dead may keep what it has */
     scene_end(&s);
 }

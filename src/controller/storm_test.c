@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seeded storms: brokers come, go and come back, stop in order, leaders propose in-sync sets,
- * people ask for elections and move partitions; and after every plan
+ * Seeded storms: brokers come, go and come back, stop in order, are suspect, leaders propose
+ * in-sync sets, people ask for elections and move partitions; and after every plan
  *  - a leader is alive and in sync, or there is none because no member of the set is alive;
  *  - in-sync sets are never empty, and parts of the assignment;
  *  - epochs go up with every change of leader, and never down; no clean election leaves the set;
@@ -188,17 +188,35 @@ static void come_or_go(struct storm *s, int32_t id)
     brokers_change(s, &change);
 }
 
-static void shut_down(struct storm *s, int32_t id)
+/* Who gives up its places, or is suspect, keeps only what nobody else could have. */
+static void check_given_up(const struct storm *s, int32_t id, int32_t left)
 {
-    struct metadata_delta plan = {0};
-    int32_t left = controller_plan_shutdown(s->now, id, &plan);
     int32_t leads = 0;
 
-    apply(s, &plan);
     for (int32_t t = 0; t < s->now->topic_count; t++)
-        for (int32_t i = 0; i < s->now->topics[t]->partition_count; i++)
-            leads += s->now->topics[t]->partitions[i].leader == id;
-    assert_true(leads <= left);
+        for (int32_t i = 0; i < s->now->topics[t]->partition_count; i++) {
+            const struct metadata_partition *p = &s->now->topics[t]->partitions[i];
+
+            leads += p->leader == id && p->replicas.count > 1;
+            for (int32_t m = 0; p->leader == id && m < p->isr.count; m++)
+                assert_true(p->isr.ids[m] == id || !is_alive(s->now, p->isr.ids[m]));
+            if (p->leader >= 0 && p->leader != id)
+                assert_false(metadata_ids_have(&p->isr, id));
+        }
+    assert_true(left < 0 || leads == left);
+}
+
+static void give_up(struct storm *s, int32_t id)
+{
+    struct metadata_delta plan = {0};
+    int32_t left = -1;
+
+    if (pick(s, 2))
+        left = controller_plan_shutdown(s->now, id, &plan);
+    else
+        controller_plan_suspect(s->now, id, &plan);
+    apply(s, &plan);
+    check_given_up(s, id, left);
 }
 
 /* The leader proposes some of the replicas, or all. */
@@ -457,7 +475,7 @@ static void happen(struct storm *s)
     case 0: come_or_go(s, id); break;
     case 1:
         if (is_alive(s->now, id))
-            shut_down(s, id);
+            give_up(s, id);
         break;
     case 2:
         if (s->now->topic_count < TOPICS)
@@ -466,8 +484,10 @@ static void happen(struct storm *s)
     case 3: end_moves(s); break;
     case 4:
     case 5:
-        if (s->told[id])
+        if (s->told[id]) {
             tell(s, id);
+            check_told(s, s->told[id], id);
+        }
         break;
     default: happen_to_topics(s, pick(s, 5));
     }
@@ -579,6 +599,7 @@ static void proposals_are_checked(void **state)
                                    .partition_epoch = 9,
                                    .replicas = {ids, 3},
                                    .isr = {ids, 1}};
+    struct metadata_ids leaving = {&ids[1], 1};
     struct alter_partition_request_broker isr[] = {{1, 11}, {2, 12}, {3, 13}};
     struct controller_proposal q = {
         .from = 1, .leader_epoch = 5, .partition_epoch = 9, .count = 2, .isr = isr};
@@ -597,8 +618,11 @@ static void proposals_are_checked(void **state)
     q.partition_epoch = 9;
     q.count = 3; /* 3 is not registered (S13) */
     assert_int_equal(alter(&p, q), ERR_INELIGIBLE_REPLICA);
-    isr[1].broker_epoch = 10; /* 2 in an earlier life (S14) */
     q.count = 2;
+    q.leaving = &leaving; /* 2 is about to stop (S13) */
+    assert_int_equal(alter(&p, q), ERR_INELIGIBLE_REPLICA);
+    q.leaving = NULL;
+    isr[1].broker_epoch = 10; /* 2 in an earlier life (S14) */
     assert_int_equal(alter(&p, q), ERR_INELIGIBLE_REPLICA);
     isr[1] = isr[0];
     assert_int_equal(alter(&p, q), ERR_INVALID_REQUEST);
