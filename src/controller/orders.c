@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "controller/controller.h"
+#include "controller/controller_int.h"
 
 #define LEADER_DELETED (-2)
 #define EPOCH_DELETED (-2)
@@ -60,11 +60,24 @@ static const struct metadata_partition *partition_before(const struct metadata_t
 
 /* ---- states ----------------------------------------------------------------------------- */
 
+static struct metadata_ids dead_replicas(const struct ordering *o,
+                                         const struct metadata_partition *p)
+{
+    struct metadata_ids out = {
+        .ids = arena_calloc(o->arena, (size_t)p->replicas.count + 1, sizeof(*out.ids))};
+
+    for (int32_t i = 0; i < p->replicas.count; i++)
+        if (!controller__is_alive(o->now, p->replicas.ids[i]))
+            out.ids[out.count++] = p->replicas.ids[i];
+    return out;
+}
+
 static void add_state(const struct ordering *o, struct update_metadata_request_topic *topic,
                       int32_t index, const struct metadata_partition *p, int32_t leader)
 {
     struct update_metadata_request_partition *s =
         &topic->partition_states.v[topic->partition_states.n++];
+    struct metadata_ids dead = dead_replicas(o, p);
 
     wire_init(&update_metadata_request_partition_schema, s);
     s->partition_index = index;
@@ -74,6 +87,7 @@ static void add_state(const struct ordering *o, struct update_metadata_request_t
     LEND_IDS(s->isr, p->isr);
     s->zk_version = p->partition_epoch;
     LEND_IDS(s->replicas, p->replicas);
+    LEND_IDS(s->offline_replicas, dead);
 }
 
 static struct update_metadata_request_topic *begin_states(const struct ordering *o,
@@ -226,6 +240,15 @@ static void add_roles(const struct ordering *o, struct leader_and_isr_request *q
     q->topic_states.n += t->partition_states.n > 0;
 }
 
+static bool leads_one_of(const struct leader_and_isr_request *q, int32_t id)
+{
+    for (int32_t t = 0; t < q->topic_states.n; t++)
+        for (int32_t i = 0; i < q->topic_states.v[t].partition_states.n; i++)
+            if (q->topic_states.v[t].partition_states.v[i].leader == id)
+                return true;
+    return false;
+}
+
 static void add_leaders(const struct ordering *o, struct leader_and_isr_request *q,
                         struct str listener)
 {
@@ -236,7 +259,7 @@ static void add_leaders(const struct ordering *o, struct leader_and_isr_request 
         const struct metadata_endpoint *e = metadata_find_endpoint(b, listener);
         struct leader_and_isr_request_live_leader *out;
 
-        if (!e)
+        if (!e || !leads_one_of(q, b->id))
             continue;
         out = &q->live_leaders.v[q->live_leaders.n++];
         wire_init(&leader_and_isr_request_live_leader_schema, out);
