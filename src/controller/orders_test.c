@@ -112,16 +112,19 @@ static int compare_brokers(const void *a, const void *b)
            ((const struct update_metadata_request_broker *)b)->id;
 }
 
+static void sort(void *v, int32_t n, size_t size, int (*compare)(const void *a, const void *b))
+{
+    if (n > 1)
+        qsort(v, (size_t)n, size, compare);
+}
+
 static void sort_states(struct update_metadata_request *q)
 {
-    qsort(q->live_brokers.v, (size_t)q->live_brokers.n, sizeof(*q->live_brokers.v),
-          compare_brokers);
-    qsort(q->topic_states.v, (size_t)q->topic_states.n, sizeof(*q->topic_states.v),
-          compare_state_topics);
+    sort(q->live_brokers.v, q->live_brokers.n, sizeof(*q->live_brokers.v), compare_brokers);
+    sort(q->topic_states.v, q->topic_states.n, sizeof(*q->topic_states.v), compare_state_topics);
     for (int32_t t = 0; t < q->topic_states.n; t++)
-        qsort(q->topic_states.v[t].partition_states.v,
-              (size_t)q->topic_states.v[t].partition_states.n,
-              sizeof(*q->topic_states.v[t].partition_states.v), compare_states);
+        sort(q->topic_states.v[t].partition_states.v, q->topic_states.v[t].partition_states.n,
+             sizeof(*q->topic_states.v[t].partition_states.v), compare_states);
 }
 
 /* An image that has been told some partitions only has others without epochs, which nobody has
@@ -235,12 +238,10 @@ static int compare_roles(const void *a, const void *b)
 
 static void sort_roles(struct leader_and_isr_request *q)
 {
-    qsort(q->topic_states.v, (size_t)q->topic_states.n, sizeof(*q->topic_states.v),
-          compare_role_topics);
+    sort(q->topic_states.v, q->topic_states.n, sizeof(*q->topic_states.v), compare_role_topics);
     for (int32_t t = 0; t < q->topic_states.n; t++)
-        qsort(q->topic_states.v[t].partition_states.v,
-              (size_t)q->topic_states.v[t].partition_states.n,
-              sizeof(*q->topic_states.v[t].partition_states.v), compare_roles);
+        sort(q->topic_states.v[t].partition_states.v, q->topic_states.v[t].partition_states.n,
+             sizeof(*q->topic_states.v[t].partition_states.v), compare_roles);
 }
 
 static void forget_recovery(struct leader_and_isr_request *q)

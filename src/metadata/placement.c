@@ -110,23 +110,12 @@ static void line_end(struct line *line)
     free(line->chosen);
 }
 
-static int32_t count_racks(const struct metadata_ids *racks)
-{
-    int32_t n = 0;
-
-    for (int32_t i = 0; i < racks->count; i++) {
-        struct metadata_ids those_before = {.ids = racks->ids, .count = i};
-
-        n += !metadata_ids_have(&those_before, racks->ids[i]);
-    }
-    return n;
-}
-
+/* As long as a rack has no replica, no rack has two: there are as many racks as replicas. */
 static bool is_passed_over(const struct line *line, const struct metadata_ids *racks,
                            const struct metadata_ids *replicas, int32_t place)
 {
     return metadata_ids_have(replicas, line->brokers[place]) ||
-           (metadata_ids_have(racks, line->racks[place]) && count_racks(racks) < line->rack_count);
+           (metadata_ids_have(racks, line->racks[place]) && racks->count < line->rack_count);
 }
 
 static void place_over_racks(struct line *line, int32_t leader, int64_t shift, int32_t *out,
