@@ -56,11 +56,11 @@ static void who_is_suspect_loses_its_places(void **state)
     (void)state;
     scene_begin(&s, "1,2,3");
     scene_partition(&s, "a-0 leader 1 (5,9) replicas 1,2,3 isr 1,2,3");
-    scene_partition(&s, "a-1 leader 2 (5,9) replicas 2,1,3 isr 2,1,3");
+    scene_partition(&s, "a-1 leader 3 (5,9) replicas 2,1,3 isr 2,1,3");
     scene_partition(&s, "a-2 leader 2 (5,9) replicas 2,3,1 isr 2,3");
     is_suspect(&s, 1);
     scene_is(&s, "a-0 leader 2 (6,10) replicas 1,2,3 isr 2,3");
-    scene_is(&s, "a-1 leader 2 (6,10) replicas 2,1,3 isr 2,3");
+    scene_is(&s, "a-1 leader 3 (6,10) replicas 2,1,3 isr 2,3");
     scene_is(&s, "a-2 leader 2 (5,9) replicas 2,3,1 isr 2,3");
     is_suspect(&s, 1);
     scene_is(&s, "a-0 leader 2 (6,10) replicas 1,2,3 isr 2,3");
