@@ -46,7 +46,8 @@ void controller_plan_takeover(const struct metadata_image *image, const int64_t 
 /*
  * A broker wants to stop (it is still alive): its leaderships move to other members of the in-sync
  * sets, and it leaves those in which others remain. Returns how many partitions it still leads that
- * have other replicas. Until it is gone it must not come back: see controller_proposal.
+ * have other replicas. The caller fences it (is_fenced) in the same plan, so that before its next
+ * life nobody elects it or takes it back into a set (S13).
  */
 int32_t controller_plan_shutdown(const struct metadata_image *image, int32_t broker_id,
                                  struct metadata_delta *plan);
@@ -92,7 +93,6 @@ struct controller_proposal {
     int32_t partition_epoch;
     int32_t count;
     const struct alter_partition_request_broker *isr;
-    const struct metadata_ids *leaving; /* brokers that are stopping in order; NULL: none */
 };
 
 /*
@@ -100,7 +100,7 @@ struct controller_proposal {
  * the arena; equal to the present one when there is nothing to change (same partition epoch).
  * ERR_NOT_CONTROLLER: the leader knows more than we do, so somebody else is the controller.
  * ERR_FENCED_LEADER_EPOCH, ERR_INVALID_UPDATE_VERSION, ERR_INVALID_REQUEST, ERR_INELIGIBLE_REPLICA
- * (a new member is not alive, not in that life, or leaving: KIP-841).
+ * (a new member is not alive, is fenced, or lives another life: KIP-841, KIP-903).
  */
 must_use enum err controller_alter(const struct metadata_image *image,
                                    const struct metadata_partition *p,

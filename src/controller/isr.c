@@ -32,13 +32,11 @@ static bool is_well_formed(const struct metadata_partition *p, const struct cont
     return q->count > 0 && proposes(q, p->leader);
 }
 
-static bool is_eligible(const struct metadata_image *image, const struct controller_proposal *q,
+static bool is_eligible(const struct metadata_image *image,
                         const struct alter_partition_request_broker *member)
 {
     const struct metadata_broker *b = metadata_find_broker(image, member->broker_id);
 
-    if (q->leaving && metadata_ids_have(q->leaving, member->broker_id))
-        return false;
     return b && !b->is_fenced &&
            (member->broker_epoch < 0 || b->epoch < 0 || member->broker_epoch == b->epoch);
 }
@@ -67,7 +65,7 @@ static enum err check(const struct metadata_image *image, const struct metadata_
     if (q->partition_epoch < p->partition_epoch)
         return ERR_INVALID_UPDATE_VERSION;
     for (int32_t i = 0; i < q->count; i++)
-        if (!metadata_ids_have(&p->isr, q->isr[i].broker_id) && !is_eligible(image, q, &q->isr[i]))
+        if (!metadata_ids_have(&p->isr, q->isr[i].broker_id) && !is_eligible(image, &q->isr[i]))
             return ERR_INELIGIBLE_REPLICA;
     return ERR_NONE;
 }

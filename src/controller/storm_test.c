@@ -50,9 +50,12 @@ static bool may_be_unclean(void *ctx, const struct metadata_topic *topic)
     return ((struct storm *)ctx)->is_unclean;
 }
 
+/* And not about to stop. */
 static bool is_alive(const struct metadata_image *image, int32_t id)
 {
-    return metadata_find_broker(image, id) != NULL;
+    const struct metadata_broker *b = metadata_find_broker(image, id);
+
+    return b && !b->is_fenced;
 }
 
 static void check_within(const struct metadata_ids *ids, const struct metadata_ids *all)
@@ -76,7 +79,7 @@ static void check_partition(const struct metadata_image *image, const struct met
     for (int32_t i = 0; i < p->removing.count; i++)
         assert_false(metadata_ids_have(&p->adding, p->removing.ids[i]));
     if (p->leader >= 0) {
-        assert_true(is_alive(image, p->leader));
+        assert_non_null(metadata_find_broker(image, p->leader));
         assert_true(metadata_ids_have(&p->isr, p->leader));
         return;
     }
@@ -84,13 +87,16 @@ static void check_partition(const struct metadata_image *image, const struct met
         assert_false(is_alive(image, p->isr.ids[i]));
 }
 
-static void check_change(const struct storm *s, const struct metadata_partition *before,
+static void check_change(const struct storm *s, const struct metadata_image *image,
+                         const struct metadata_partition *before,
                          const struct metadata_partition *now)
 {
     assert_true(now->leader_epoch >= before->leader_epoch);
     assert_true(now->partition_epoch >= before->partition_epoch);
-    if (now->leader != before->leader)
+    if (now->leader != before->leader) {
         assert_true(now->leader_epoch > before->leader_epoch);
+        assert_true(now->leader < 0 || is_alive(image, now->leader));
+    }
     if (now->leader >= 0 && !s->is_unclean)
         assert_true(metadata_ids_have(&before->isr, now->leader));
 }
@@ -106,7 +112,7 @@ static void apply(struct storm *s, struct metadata_delta *plan)
         for (int32_t i = 0; i < next->topics[t]->partition_count; i++) {
             check_partition(next, &next->topics[t]->partitions[i]);
             if (before)
-                check_change(s, &before->partitions[i], &next->topics[t]->partitions[i]);
+                check_change(s, next, &before->partitions[i], &next->topics[t]->partitions[i]);
         }
     }
     metadata_delta_fini(plan);
@@ -176,10 +182,10 @@ static void forget(struct storm *s, int32_t id)
 static void come_or_go(struct storm *s, int32_t id)
 {
     struct metadata_delta change = {0};
-    bool was_alive = is_alive(s->now, id);
+    bool was_there = metadata_find_broker(s->now, id) != NULL;
 
     forget(s, id);
-    if (was_alive && pick(s, 2)) {
+    if (was_there && pick(s, 2)) {
         metadata_delta_remove_broker(&change, id);
     } else { /* it comes, or it has come back before anybody noticed */
         metadata_delta_put_broker(&change, new_broker(s, id));
@@ -206,15 +212,28 @@ static void check_given_up(const struct storm *s, int32_t id, int32_t left)
     assert_true(left < 0 || leads == left);
 }
 
+static void fence(struct storm *s, int32_t id, struct metadata_delta *plan)
+{
+    const struct metadata_broker *b = metadata_find_broker(s->now, id);
+    struct metadata_broker *fenced = metadata_broker_new(id, b->epoch, str_null());
+
+    metadata_broker_add_endpoint(fenced, b->endpoints[0].listener, b->endpoints[0].host,
+                                 b->endpoints[0].port);
+    fenced->is_fenced = true;
+    metadata_delta_put_broker(plan, fenced);
+}
+
 static void give_up(struct storm *s, int32_t id)
 {
     struct metadata_delta plan = {0};
     int32_t left = -1;
 
-    if (pick(s, 2))
+    if (pick(s, 2)) {
         left = controller_plan_shutdown(s->now, id, &plan);
-    else
+        fence(s, id, &plan);
+    } else {
         controller_plan_suspect(s->now, id, &plan);
+    }
     apply(s, &plan);
     check_given_up(s, id, left);
 }
@@ -575,10 +594,13 @@ static enum err alter(struct metadata_partition *p, struct controller_proposal q
     struct metadata_image *none = metadata_image_new();
     struct metadata_delta d = {0};
     struct metadata_image *image;
+    struct metadata_broker *fenced = metadata_broker_new(3, 13, str_null());
     struct metadata_partition next;
     struct arena arena;
     enum err err;
 
+    fenced->is_fenced = true;
+    metadata_delta_put_broker(&d, fenced);
     metadata_delta_put_broker(&d, metadata_broker_new(1, 11, str_null()));
     metadata_delta_put_broker(&d, metadata_broker_new(2, 12, str_null()));
     image = metadata_apply(none, &d);
@@ -593,13 +615,12 @@ static enum err alter(struct metadata_partition *p, struct controller_proposal q
 
 static void proposals_are_checked(void **state)
 {
-    int32_t ids[] = {1, 2, 3};
+    int32_t ids[] = {1, 2, 3, 4};
     struct metadata_partition p = {.leader = 1,
                                    .leader_epoch = 5,
                                    .partition_epoch = 9,
-                                   .replicas = {ids, 3},
+                                   .replicas = {ids, 4},
                                    .isr = {ids, 1}};
-    struct metadata_ids leaving = {&ids[1], 1};
     struct alter_partition_request_broker isr[] = {{1, 11}, {2, 12}, {3, 13}};
     struct controller_proposal q = {
         .from = 1, .leader_epoch = 5, .partition_epoch = 9, .count = 2, .isr = isr};
@@ -616,12 +637,11 @@ static void proposals_are_checked(void **state)
     q.partition_epoch = 10; /* S12: somebody else is the controller */
     assert_int_equal(alter(&p, q), ERR_NOT_CONTROLLER);
     q.partition_epoch = 9;
-    q.count = 3; /* 3 is not registered (S13) */
+    q.count = 3; /* 3 is about to stop (S13) */
+    assert_int_equal(alter(&p, q), ERR_INELIGIBLE_REPLICA);
+    isr[2] = (struct alter_partition_request_broker){4, 14}; /* not registered */
     assert_int_equal(alter(&p, q), ERR_INELIGIBLE_REPLICA);
     q.count = 2;
-    q.leaving = &leaving; /* 2 is about to stop (S13) */
-    assert_int_equal(alter(&p, q), ERR_INELIGIBLE_REPLICA);
-    q.leaving = NULL;
     isr[1].broker_epoch = 10; /* 2 in an earlier life (S14) */
     assert_int_equal(alter(&p, q), ERR_INELIGIBLE_REPLICA);
     isr[1] = isr[0];
