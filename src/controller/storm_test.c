@@ -520,6 +520,7 @@ static void calm(struct storm *s)
     for (int32_t id = 0; id < BROKERS; id++)
         if (!is_alive(s->now, id)) {
             metadata_delta_put_broker(&change, new_broker(s, id));
+            forget(s, id);
             s->told[id] = metadata_image_new();
         }
     brokers_change(s, &change);
