@@ -3,6 +3,10 @@
  * The controller tells each broker the difference between the image that it has acknowledged and
  * the newest one, one round of requests at a time. A broker that cannot be reached is tried again
  * as long as it is registered; in its next life it begins with nothing.
+ *
+ * Between rounds it is asked now and then whether it is there. One that refuses the connection is
+ * suspect: its process is gone, and its session will say so seconds later. A machine that is silent
+ * is not: nobody knows what it does.
  */
 #include "broker/cluster.h"
 
@@ -11,6 +15,7 @@
 #include "base/alloc.h"
 
 #define RETRY_NS 100000000
+#define ASK_NS 150000000
 
 struct announcement {
     struct list link;
@@ -22,12 +27,24 @@ struct announcement {
     struct arena arena;
     struct controller_orders orders;
     struct client_call call;
-    struct io_timer retry;
-    bool is_retrying;
+    struct api_versions_request question;
+    struct io_timer retry; /* of a round that failed, or to ask again */
+    bool is_asking;
+    bool has_refused; /* it is suspect */
 };
 
 static void send_next(struct announcement *a);
 static void begin(struct announcement *a);
+static void ask(struct announcement *a);
+
+/* Its next life is another matter. */
+static bool is_current(const struct announcement *a)
+{
+    const struct control *c = a->cluster->control;
+    const struct metadata_broker *b = metadata_find_broker(c->image, a->to);
+
+    return b && b->epoch == a->epoch && !c->stopping;
+}
 
 static enum err answer_of(const struct announcement *a)
 {
@@ -56,22 +73,40 @@ static void retry_due(struct io_op *op)
 {
     struct announcement *a = CONTAINER_OF(op, struct announcement, retry.op);
 
-    a->is_retrying = false;
-    if (!op->err)
+    if (op->err)
+        return;
+    if (a->told != a->cluster->control->image)
         begin(a);
+    else if (is_current(a) && !a->is_asking)
+        ask(a);
+}
+
+static void look_again(struct announcement *a, int64_t in_ns)
+{
+    struct control *c = a->cluster->control;
+
+    a->retry.op.done = retry_due;
+    io_timer_set(c->loop, &a->retry, io_loop_mono_ns(c->loop) + in_ns);
+}
+
+static void note_refusal(struct announcement *a, enum err err)
+{
+    if (!err)
+        a->has_refused = false;
+    if (err != ERR_REFUSED || a->has_refused)
+        return;
+    a->has_refused = true;
+    rule_suspect(a->cluster, a->to);
 }
 
 /* The whole difference again: it may be another one by now. */
 static void retry_later(struct announcement *a, enum err err)
 {
-    struct control *c = a->cluster->control;
-
-    trace_warn("controller.broker_not_told", "broker=%d error=%s", a->to, err_name(err));
+    if (!a->has_refused)
+        trace_warn("controller.broker_not_told", "broker=%d error=%s", a->to, err_name(err));
     metadata_image_put(a->under_way);
     a->under_way = NULL;
-    a->is_retrying = true;
-    a->retry.op.done = retry_due;
-    io_timer_set(c->loop, &a->retry, io_loop_mono_ns(c->loop) + RETRY_NS);
+    look_again(a, RETRY_NS);
 }
 
 static void answered(struct client_call *call)
@@ -79,6 +114,7 @@ static void answered(struct client_call *call)
     struct announcement *a = CONTAINER_OF(call, struct announcement, call);
     enum err err = answer_of(a);
 
+    note_refusal(a, err);
     if (err)
         retry_later(a, err);
     else
@@ -91,6 +127,32 @@ static void send(struct announcement *a, int16_t api_key, const void *request)
     a->call.api_key = api_key;
     a->call.target = a->to;
     a->call.request = request;
+    client_call(a->cluster->peers, &a->call);
+}
+
+static void asked(struct client_call *call)
+{
+    struct announcement *a = CONTAINER_OF(call, struct announcement, call);
+
+    a->is_asking = false;
+    note_refusal(a, call->err);
+    /* A connection that broke is tried again at once: who is gone refuses it. */
+    if (a->told != a->cluster->control->image)
+        begin(a);
+    else
+        look_again(a, call->err == ERR_NETWORK_EXCEPTION ? 0 : ASK_NS);
+}
+
+static void ask(struct announcement *a)
+{
+    wire_init(&api_versions_request_schema, &a->question);
+    a->question.client_software_name = STR_LIT("strandline");
+    a->question.client_software_version = STR_LIT("0");
+    a->is_asking = true;
+    a->call.done = asked;
+    a->call.api_key = API_API_VERSIONS;
+    a->call.target = a->to;
+    a->call.request = &a->question;
     client_call(a->cluster->peers, &a->call);
 }
 
@@ -116,11 +178,14 @@ static void send_next(struct announcement *a)
 static void begin(struct announcement *a)
 {
     struct control *c = a->cluster->control;
-    const struct metadata_broker *b = metadata_find_broker(c->image, a->to);
 
-    if (a->under_way || a->is_retrying || a->told == c->image || !b || b->epoch != a->epoch ||
-        c->stopping)
+    if (a->under_way || a->is_asking || !is_current(a))
         return;
+    if (a->told == c->image) {
+        look_again(a, ASK_NS);
+        return;
+    }
+    io_cancel(&a->retry.op);
     a->under_way = metadata_image_get(c->image);
     arena_reset(&a->arena);
     controller_orders(a->told, a->under_way, a->to, cluster_listener(c), &a->arena, &a->orders);
@@ -153,6 +218,7 @@ static void forget_told(struct announcement *a, int64_t epoch)
     metadata_image_put(a->under_way);
     metadata_image_put(a->told);
     a->under_way = NULL;
+    a->is_asking = a->has_refused = false;
     a->told = metadata_image_new();
     a->epoch = epoch;
 }
@@ -183,7 +249,7 @@ bool announcements_are_done(struct cluster *k)
     LIST_EACH (node, rule_announcements(k->rule)) {
         const struct announcement *a = LIST_ENTRY(node, struct announcement, link);
 
-        if (a->under_way && !a->is_retrying)
+        if (a->under_way)
             return false;
     }
     return true;

@@ -58,6 +58,9 @@ void rule_carry_out(struct cluster *k, struct metadata_delta *takes,
 void rule_let_go(struct cluster *k, int32_t broker_id,
                  void (*done)(struct control *c, void *ctx, enum err err), void *ctx);
 
+/* A broker's process is gone, although its session has not ended: what it leads moves. */
+void rule_suspect(struct cluster *k, int32_t broker_id);
+
 /* ---- leave.c ---------------------------------------------------------------------------- */
 
 /* This broker stops: first the controller moves what it leads, if it can be asked. */

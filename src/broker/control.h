@@ -101,6 +101,10 @@ bool control_decides(const struct control *c);
  * operations. Nothing where this broker is alone. */
 void control_fence(const struct control *c, struct store_ops *ops);
 int control_fence_ops(const struct control *c);
+/* Asks the controller, another broker, to make topics; then the request returns. In cluster mode.
+ */
+void forward_creation(struct control *c, struct request *r, const struct metadata_topic *const *v,
+                      int32_t n);
 /* The image has changed: others are told. */
 void control_announce(struct control *c);
 

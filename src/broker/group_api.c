@@ -316,15 +316,22 @@ static void groups_listed(struct request *r, struct visit *v)
     free_found(v);
 }
 
+/* The groups of this broker: those of others are asked for there. */
 void handle_list_groups(struct request *r)
 {
     const struct metadata_topic *topic = metadata_find_topic(r->shard->image, str_of(GROUP_TOPIC));
-    int32_t n = topic ? topic->partition_count : 0;
-    struct visit *v = visit_new(r, n, list_at_owner, groups_listed);
+    struct visit *v =
+        visit_new(r, topic ? topic->partition_count : 0, list_at_owner, groups_listed);
 
-    for (int32_t i = 0; i < n; i++) {
-        init_query(&v->items[i], r->in);
-        visit_find(&v->items[i], str_of(GROUP_TOPIC), i);
+    v->count = 0;
+    for (int32_t i = 0; topic && i < topic->partition_count; i++) {
+        struct visit_item *item = &v->items[v->count];
+
+        if (topic->partitions[i].leader != r->shard->broker->node_id)
+            continue;
+        v->count++;
+        init_query(item, r->in);
+        visit_find(item, str_of(GROUP_TOPIC), i);
     }
     visit_start(v);
 }

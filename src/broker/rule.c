@@ -517,6 +517,39 @@ void rule_let_go(struct cluster *k, int32_t broker_id,
     control_enqueue(k->control, &l->task, leave_run);
 }
 
+static void suspected(struct control *c, void *ctx, enum err err)
+{
+    (void)err;
+    free(ctx);
+    control_task_end(c);
+}
+
+static void suspect_run(struct control *c, struct task *t)
+{
+    struct leaving *l = CONTAINER_OF(t, struct leaving, task);
+    struct metadata_delta plan = {0};
+
+    if (!control_decides(c)) {
+        suspected(c, l, ERR_NOT_CONTROLLER);
+        return;
+    }
+    controller_plan_suspect(c->image, l->broker_id, &plan);
+    trace_warn("controller.suspect", "broker=%d moved=%d", l->broker_id, plan.count);
+    if (plan.count > 0)
+        rule_carry_out(l->cluster, &plan, suspected, l);
+    else
+        suspected(c, l, ERR_NONE);
+}
+
+void rule_suspect(struct cluster *k, int32_t broker_id)
+{
+    struct leaving *l = xcalloc(1, sizeof(*l));
+
+    l->cluster = k;
+    l->broker_id = broker_id;
+    control_enqueue(k->control, &l->task, suspect_run);
+}
+
 void control_fence(const struct control *c, struct store_ops *ops)
 {
     if (!c->cluster)

@@ -30,7 +30,8 @@ struct creations {
     struct control *control;
     struct request *request;
     bool validate_only;
-    bool is_growth; /* CreatePartitions */
+    bool is_growth;
+    bool is_automatic; /* somebody asked for a topic that is not there */ /* CreatePartitions */
     void (*prepare)(struct creations *cs);
     void (*answer)(struct creations *cs);
     int pending; /* partitions being made */
@@ -50,15 +51,20 @@ static struct creations *creations_new(struct control *c, struct request *r, int
     return cs;
 }
 
+static void creations_free(struct creations *cs)
+{
+    for (int32_t i = 0; i < cs->count; i++)
+        metadata_topic_put(cs->items[i].topic);
+    free(cs);
+}
+
 static void creations_end(struct creations *cs)
 {
     struct control *c = cs->control;
 
     cs->answer(cs);
     request_return(cs->request);
-    for (int32_t i = 0; i < cs->count; i++)
-        metadata_topic_put(cs->items[i].topic);
-    free(cs);
+    creations_free(cs);
     control_task_end(c);
 }
 
@@ -147,6 +153,26 @@ static void creations_stored(struct control *c, void *ctx, enum err err)
         publish_creations(cs);
 }
 
+/* Another broker is the controller: it is asked for what would have been made here. */
+static void creations_forward(struct creations *cs)
+{
+    struct control *c = cs->control;
+    const struct metadata_topic **v = xcalloc((size_t)cs->count + 1, sizeof(*v));
+    int32_t n = 0;
+
+    cs->prepare(cs);
+    for (int32_t i = 0; i < cs->count; i++)
+        if (cs->items[i].topic)
+            v[n++] = cs->items[i].topic;
+    if (n > 0)
+        forward_creation(c, cs->request, v, n);
+    else
+        request_return(cs->request);
+    free(v);
+    creations_free(cs);
+    control_task_end(c);
+}
+
 static void creations_run(struct control *c, struct task *t)
 {
     struct creations *cs = CONTAINER_OF(t, struct creations, task);
@@ -155,6 +181,10 @@ static void creations_run(struct control *c, struct task *t)
     if (control_decides(c)) {
         cs->prepare(cs);
         control_fence(c, ops);
+    } else if (cs->is_automatic && c->image->controller_id >= 0) {
+        store_ops_free(ops);
+        creations_forward(cs);
+        return;
     } else {
         for (int32_t i = 0; i < cs->count; i++)
             fail(&cs->items[i], ERR_NOT_CONTROLLER, str_null());
@@ -534,6 +564,7 @@ void topics_auto_create(struct control *c, struct request *r)
     const struct metadata_request *in = r->in;
     struct creations *cs = creations_new(c, r, MIN(MAX(in->topics.n, 0), NEW_PARTITIONS_MAX));
 
+    cs->is_automatic = true;
     cs->prepare = prepare_auto;
     cs->answer = answer_auto;
     control_enqueue(c, &cs->task, creations_run);
@@ -575,6 +606,7 @@ void topics_create_group_topic(struct control *c, struct request *r)
 {
     struct creations *cs = creations_new(c, r, 1);
 
+    cs->is_automatic = true;
     cs->prepare = prepare_group_topic;
     cs->answer = answer_auto;
     control_enqueue(c, &cs->task, creations_run);

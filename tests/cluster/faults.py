@@ -224,10 +224,17 @@ def leader_of(cluster, topic):
                     lambda v: len(v) > 0 and v[0]["leader"] > 0)[0]["leader"]
 
 
+def leaders(cluster, topic):
+    return [p["leader"] for p in cluster.partitions(topic)]
+
+
 def leader_is_killed(cluster, topic):
-    broker = cluster.brokers[leader_of(cluster, topic) - 1]
+    """One that is not the controller, which has to notice."""
+    ruler = cluster.controller()
+    number = next(n for n in leaders(cluster, topic) if n != ruler)
+    broker = cluster.brokers[number - 1]
     broker.kill()
-    wait_for(lambda: leader_of(cluster, topic), "another leader", lambda n: n != broker.number)
+    wait_for(lambda: leaders(cluster, topic), "other leaders", lambda v: v and number not in v)
     time.sleep(2)
     broker.start()
 
@@ -282,7 +289,7 @@ SCENARIOS = {f.__name__: f for f in (rolling_restart, follower_is_killed, leader
 
 
 def run(cluster, name):
-    topic = name.replace("_", "-")
+    topic = name.replace("_", "-") + str(time.monotonic_ns() % 1000000)
     cluster.tell("topics", "create", topic, "--partitions", str(PARTITIONS),
                  "--replication-factor", "3", "--config", "min.insync.replicas=2")
     wait_for(lambda: cluster.is_whole(topic), "whole in-sync sets")
