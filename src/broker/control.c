@@ -87,7 +87,7 @@ void control_publish(struct control *c, struct metadata_delta *delta, struct con
     shard_broadcast(c, SHARD_IMAGE, NULL, published, p);
 }
 
-struct topic_config control_topic_config(struct control *c, const struct config_overrides *o)
+struct topic_config control_topic_config(const struct control *c, const struct config_overrides *o)
 {
     struct topic_config config;
 

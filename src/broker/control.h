@@ -85,7 +85,7 @@ void control_remove_partition(struct control *c, struct partition *p, bool delet
 struct partition *control_find_partition(struct control *c, struct uuid topic_id, int32_t index);
 
 /* What is in force for a topic with these overrides. */
-struct topic_config control_topic_config(struct control *c, const struct config_overrides *o);
+struct topic_config control_topic_config(const struct control *c, const struct config_overrides *o);
 
 struct store_ops;
 

@@ -194,6 +194,42 @@ static void read_partitions(const struct control *c, int32_t partitions_max, str
     }
 }
 
+/* ---- the cluster --------------------------------------------------------------------------- */
+
+static void read_led(const struct metadata_partition *p, int32_t min_insync, struct figures *out)
+{
+    out->partitions_led++;
+    out->partitions_lagging += p->isr.count < p->replicas.count;
+    out->partitions_below_min += p->isr.count < MIN(min_insync, p->replicas.count);
+}
+
+/* As the image has it: on the control loop nobody disturbs that. */
+static void read_cluster(const struct control *c, struct figures *out)
+{
+    const struct metadata_image *image = c->image;
+    int32_t partitions = 0;
+    int32_t leaderless = out->partitions_offline;
+
+    for (int32_t t = 0; t < image->topic_count; t++) {
+        const struct metadata_topic *topic = image->topics[t];
+        int32_t min_insync = control_topic_config(c, &topic->configs).min_insync_replicas;
+
+        partitions += topic->partition_count;
+        for (int32_t i = 0; i < topic->partition_count; i++) {
+            leaderless += topic->partitions[i].leader < 0;
+            if (topic->partitions[i].leader == c->broker->node_id)
+                read_led(&topic->partitions[i], min_insync, out);
+        }
+    }
+    out->partitions_led = MAX(out->partitions_led - out->partitions_offline, 0);
+    out->is_controller = c->is_serving && !c->stopping && control_decides(c);
+    if (!out->is_controller)
+        return;
+    out->cluster_topics = image->topic_count;
+    out->cluster_partitions = partitions;
+    out->cluster_leaderless = leaderless;
+}
+
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 static enum figures_phase phase_of(const struct control *c)
@@ -218,6 +254,8 @@ void broker_figures_read(struct broker *b, int32_t partitions_max, struct arena 
     };
     read_shards(b, arena, out);
     read_dirs(b, arena, out);
-    if (partitions_max >= 0)
-        read_partitions(c, partitions_max, arena, out);
+    if (partitions_max < 0)
+        return;
+    read_partitions(c, partitions_max, arena, out);
+    read_cluster(c, out);
 }

@@ -99,6 +99,13 @@ struct figures {
     struct figures_topic *topics;         /* by name, as are the partitions */
     struct figures_partition *partitions; /* of working directories, up to the limit asked for */
     int32_t partitions_given;
+    bool is_controller;     /* this broker, alone or elected */
+    int32_t cluster_topics; /* as the controller knows them; 0 elsewhere */
+    int32_t cluster_partitions;
+    int32_t cluster_leaderless;   /* partitions that nobody leads, or whose directory has failed */
+    int32_t partitions_led;       /* by this broker, in directories that work */
+    int32_t partitions_lagging;   /* of those: a replica is not in sync */
+    int32_t partitions_below_min; /* of those: fewer in sync than min.insync.replicas */
     int64_t group_count;
     int64_t offset_count;  /* committed */
     int64_t request_bytes; /* in buffers of requests and responses now */

@@ -286,19 +286,22 @@ static void print_broker(struct buf *to, const struct page_source *source)
     single(to, "kafka_server_kafkaserver_brokerstate", "gauge",
            "2: recovery, 3: running, 7: shutting down.", broker_state(f->phase));
     single(to, "kafka_controller_kafkacontroller_activecontrollercount", "gauge",
-           "1 on the broker that is the controller.", f->phase == FIGURES_SERVING);
+           "1 on the broker that is the controller.", f->is_controller);
     single(to, "kafka_controller_kafkacontroller_globaltopiccount", "gauge", "Topics.",
-           f->topic_count);
+           f->cluster_topics);
     single(to, "kafka_controller_kafkacontroller_globalpartitioncount", "gauge", "Partitions.",
-           f->partition_count);
+           f->cluster_partitions);
     single(to, "kafka_controller_kafkacontroller_offlinepartitionscount", "gauge",
-           "Partitions without a leader.", f->partitions_offline);
+           "Partitions without a leader.", f->cluster_leaderless);
     single(to, "kafka_server_replicamanager_partitioncount", "gauge", "Partitions on this broker.",
            f->partition_count);
     single(to, "kafka_server_replicamanager_leadercount", "gauge",
-           "Partitions that this broker leads.", f->partition_count - f->partitions_offline);
+           "Partitions that this broker leads.", f->partitions_led);
     single(to, "kafka_server_replicamanager_underreplicatedpartitions", "gauge",
-           "Partitions led here with a replica that is not in sync.", 0);
+           "Partitions led here with a replica that is not in sync.", f->partitions_lagging);
+    single(to, "kafka_server_replicamanager_underminisrpartitioncount", "gauge",
+           "Partitions led here with fewer replicas in sync than min.insync.replicas.",
+           f->partitions_below_min);
     single(to, "kafka_server_replicamanager_offlinereplicacount", "gauge",
            "Replicas in log directories that have failed.", f->partitions_offline);
     single(to, "kafka_coordinator_group_groupmetadatamanager_numgroups", "gauge",

@@ -55,6 +55,13 @@ static void fill(struct world *w)
         .partitions_given = 2,
         .partition_count = 3,
         .partitions_offline = 1,
+        .is_controller = true,
+        .cluster_topics = 5,
+        .cluster_partitions = 50,
+        .cluster_leaderless = 7,
+        .partitions_led = 2,
+        .partitions_lagging = 8,
+        .partitions_below_min = 9,
         .group_count = 31,
         .offset_count = 32,
     };
@@ -105,6 +112,12 @@ static void values_stand_behind_their_names(void **state)
     assert_has(&w, "kafka_server_kafkaserver_brokerstate 3");
     assert_has(&w, "kafka_server_replicamanager_partitioncount 3");
     assert_has(&w, "kafka_server_replicamanager_leadercount 2");
+    assert_has(&w, "kafka_controller_kafkacontroller_activecontrollercount 1");
+    assert_has(&w, "kafka_controller_kafkacontroller_globaltopiccount 5");
+    assert_has(&w, "kafka_controller_kafkacontroller_globalpartitioncount 50");
+    assert_has(&w, "kafka_controller_kafkacontroller_offlinepartitionscount 7");
+    assert_has(&w, "kafka_server_replicamanager_underreplicatedpartitions 8");
+    assert_has(&w, "kafka_server_replicamanager_underminisrpartitioncount 9");
     assert_has(&w, "kafka_server_replicamanager_offlinereplicacount 1");
     assert_has(&w, "kafka_coordinator_group_groupmetadatamanager_numgroups 31");
     assert_has(&w, "kafka_coordinator_group_groupmetadatamanager_numoffsets 32");
