@@ -255,14 +255,22 @@ bool announcements_are_done(struct cluster *k)
     return true;
 }
 
+void announcements_stop(struct list *announcements)
+{
+    LIST_EACH (node, announcements) {
+        struct announcement *a = LIST_ENTRY(node, struct announcement, link);
+
+        client_call_fini(&a->call);
+        io_cancel(&a->retry.op);
+    }
+}
+
 void announcements_free(struct list *announcements)
 {
     LIST_EACH_SAFE (node, announcements) {
         struct announcement *a = LIST_ENTRY(node, struct announcement, link);
 
         list_remove(node);
-        client_call_fini(&a->call);
-        io_cancel(&a->retry.op);
         metadata_image_put(a->under_way);
         metadata_image_put(a->told);
         arena_fini(&a->arena);

@@ -398,6 +398,7 @@ void api_versions_unsupported(struct request *r);
 struct following {
     struct list link;        /* fetcher->waiting */
     struct fetcher *fetcher; /* NULL: it does not wait */
+    bool is_expected;        /* it got records, and wants its next fetch when the disk has them */
     int32_t leader_epoch;
     int64_t offset;
 };
@@ -474,6 +475,8 @@ void replicate_note_brokers(struct partition *p, const struct metadata_image *im
 void replicate_configure(struct partition *p);
 /* The log has grown, or acknowledges more. */
 void replicate_advanced(struct partition *p);
+/* What was appended did not happen: a follower fetches it again, later. */
+void replicate_try_again(struct partition *p);
 /* What the controller says of a proposal. */
 void replicate_altered(struct partition *p, const struct replica_altered *answer);
 /* A follower asks; its last epoch is looked up here. ERR_NONE: it may read from its offset on, or

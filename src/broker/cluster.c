@@ -47,6 +47,7 @@ void cluster_tell_peers(struct cluster *k)
 
 static void call_fini(struct cluster *k)
 {
+    k->is_called = false;
     keeper_call_release(&k->call);
     for (int i = 0; i < 2; i++) {
         free(k->texts[i]);
@@ -73,7 +74,10 @@ static void node_changed(struct keeper_watch *w, enum keeper_event_kind kind)
     struct cluster *k = CONTAINER_OF(w, struct cluster, watch);
 
     (void)kind;
-    if (!k->rule && !k->control->stopping)
+    if (k->rule || k->control->stopping)
+        return;
+    k->must_look = k->is_called;
+    if (!k->is_called)
         stand(k);
 }
 
@@ -113,6 +117,7 @@ static void run(struct cluster *k, int32_t epoch, int32_t version)
                                    .path = ZNODE_CONTROLLER_EPOCH,
                                    .data = text_bytes(k->texts[1]),
                                    .version = version};
+    k->is_called = true;
     k->call.done = elected;
     keeper_multi(c->keeper, k->ops, 2, &k->call);
 }
@@ -133,6 +138,7 @@ static void make_epoch(struct cluster *k)
                                    .path = ZNODE_CONTROLLER_EPOCH,
                                    .data = text_bytes(k->texts[0]),
                                    .version = -1};
+    k->is_called = true;
     k->call.done = epoch_made;
     keeper_multi(k->control->keeper, k->ops, 1, &k->call);
 }
@@ -183,14 +189,21 @@ static void node_seen(struct keeper_call *call)
     if (err && err != ERR_NOT_FOUND) {
         try_later(k);
     } else if (err || is_ours) {
+        k->is_called = true;
         k->call.done = err ? epoch_read : epoch_of_ours;
         keeper_get(k->control->keeper, ZNODE_CONTROLLER_EPOCH, NULL, &k->call);
+    } else if (k->must_look) {
+        stand(k);
     }
 }
 
 /* The watch that a try leaves behind tells when there may be another one. */
 static void stand(struct cluster *k)
 {
+    if (k->is_called || k->rule)
+        return;
+    k->is_called = true;
+    k->must_look = false;
     keeper_unwatch(k->control->keeper, &k->watch);
     k->watch.fired = node_changed;
     k->call.done = node_seen;
@@ -278,6 +291,7 @@ void cluster_free(struct cluster *k)
         return;
     rule_free(k);
     proposals_free(k);
+    free(k->leave);
     call_fini(k);
     free(k->registration_json);
     free(k);

@@ -31,6 +31,8 @@ struct cluster {
     /* changes of in-sync sets that leaders here propose */
     struct list proposals; /* struct isr_change */
     struct leave *leave;
+    bool is_called; /* `call` is out */
+    bool must_look; /* the controller's node has changed meanwhile */
     struct isr_batch *batch;
 };
 
@@ -76,6 +78,9 @@ struct announcement;
 void announce(struct cluster *k);
 /* All that can be reached know all. */
 bool announcements_are_done(struct cluster *k);
+/* No more calls and timers; their memory stays until io has let go of it. */
+void announcements_stop(struct list *announcements);
+/* When the loops have ended. */
 void announcements_free(struct list *announcements);
 struct list *rule_announcements(struct rule *rule);
 
@@ -101,6 +106,8 @@ struct isr_change {
 
 /* On the partition's shard; the answer goes to replicate_altered there. */
 void propose_isr(struct partition *p);
+/* There may be another controller: what the one before was asked is asked again. */
+void proposals_note_controller(struct cluster *k);
 void proposals_free(struct cluster *k);
 
 #endif

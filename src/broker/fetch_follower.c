@@ -40,7 +40,7 @@ static void tell_at_owner(struct visit_item *item)
 
 static void all_told(struct request *r, struct visit *v)
 {
-    const struct telling *t = v->count > 0 ? v->items[0].in : NULL;
+    const struct telling *t = v->items[0].in;
 
     for (int i = 0; i < v->count; i++)
         ((struct fetch_part *)v->items[i].out)->follower_err = v->items[i].err;
@@ -55,6 +55,10 @@ void fetch_tell_leaders(struct request *r, struct fetch_session *session,
     struct visit *v = visit_new(r, session->part_count, tell_at_owner, all_told);
     int n = 0;
 
+    if (session->part_count == 0) {
+        done(r);
+        return;
+    }
     t->done = done;
     t->follower = fetch_follower(r);
     t->incarnation = r->header.api_version >= 15 ? in->replica_state.replica_epoch : -1;

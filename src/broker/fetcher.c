@@ -58,7 +58,7 @@ static void tell_peer(struct shard *s, const struct metadata_broker *b)
 
 void fetchers_take_image(struct shard *s, const struct metadata_image *before)
 {
-    if (!s->peers)
+    if (!s->peers || s->stopping)
         return;
     for (int32_t i = 0; before && i < before->broker_count; i++)
         if (!metadata_find_broker(s->image, before->brokers[i]->id))
@@ -106,6 +106,7 @@ static void tell_item(struct fetcher *f, struct fetcher_item *item,
         fetched.diverging_end = r->diverging_epoch.end_offset;
     }
     /* Before it is told: it may want its next fetch at once. */
+    p->following.is_expected = fetched.has_records;
     f->expected += fetched.has_records;
     replicate_fetched(p, &fetched, r ? r->records.b : bytes_null());
     partition_unref(p);
@@ -214,6 +215,9 @@ static void send_request(struct fetcher *f)
     q->replica_state.replica_id = f->shard->broker->node_id;
     q->replica_state.replica_epoch = broker_own_epoch(f->shard);
     q->max_wait_ms = config_i32(config, CONFIG_REPLICA_FETCH_WAIT_MAX_MS);
+    /* Who comes late must not wait behind news that do not come. */
+    if (f->expected > 0)
+        q->max_wait_ms = MIN(q->max_wait_ms, GATHER_NS / 1000000);
     q->min_bytes = config_i32(config, CONFIG_REPLICA_FETCH_MIN_BYTES);
     q->max_bytes = config_i32(config, CONFIG_REPLICA_FETCH_RESPONSE_MAX_BYTES);
     fill_topics(f, q);
@@ -301,6 +305,7 @@ void fetcher_forget(struct partition *p)
 void fetcher_want(struct partition *p, int64_t offset)
 {
     struct following *w = &p->following;
+    bool was_expected = w->is_expected;
     struct fetcher *f;
 
     if (p->owner->stopping)
@@ -311,7 +316,7 @@ void fetcher_want(struct partition *p, int64_t offset)
         (struct following){.fetcher = f, .leader_epoch = p->replica.leader_epoch, .offset = offset};
     list_push_back(&f->waiting, &w->link);
     f->waiting_count++;
-    if (f->expected > 0)
+    if (was_expected && f->expected > 0)
         f->expected--;
     fetcher_wake(f);
 }

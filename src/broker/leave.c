@@ -142,11 +142,10 @@ void cluster_close(struct control *c, void (*done)(void *ctx), void *ctx)
     io_cancel(&k->retry.op);
     registration_cancel(&k->registration);
     if (k->rule)
-        announcements_free(rule_announcements(k->rule));
+        announcements_stop(rule_announcements(k->rule));
     if (k->leave) {
         client_call_fini(&k->leave->call);
-        free(k->leave);
-        k->leave = NULL;
+        io_cancel(&k->leave->look.op);
     }
     client_close(k->peers, done, ctx);
     k->peers = NULL;

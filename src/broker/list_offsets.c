@@ -73,6 +73,12 @@ static void submit_search(struct visit_item *item)
     io_job_submit(item->partition->owner->loop, &item->job);
 }
 
+/* The answer depends on what is committed. */
+static bool wants_end(int64_t timestamp)
+{
+    return timestamp >= 0 || timestamp == TIMESTAMP_LATEST || timestamp == TIMESTAMP_MAX;
+}
+
 static void list_at_owner(struct visit_item *item)
 {
     const struct list_offsets_request_partition *in = item->in;
@@ -80,6 +86,10 @@ static void list_at_owner(struct visit_item *item)
     struct partition *p = item->partition;
     enum err err = partition_check_leader(p, in->current_leader_epoch);
 
+    /* KIP-207: a new leader's end could still go back. */
+    if (!err && wants_end(in->timestamp) && !replica_knows_end(&p->replica))
+        err = item->visit->request->header.api_version < 5 ? ERR_LEADER_NOT_AVAILABLE
+                                                           : ERR_OFFSET_NOT_AVAILABLE;
     if (err) {
         visit_item_done(item, err);
         return;

@@ -24,6 +24,7 @@ struct order {
     struct request *request;
     struct metadata_delta plan;
     int pending;
+    enum err err; /* what the topics are to be like could not be read */
 };
 
 static void order_end(struct order *o)
@@ -75,6 +76,7 @@ static void config_read(struct keeper_call *call)
     else
         trace_error("cluster.topic_config", "topic=%.*s error=%s", STR_ARG(g->topic),
                     err_name(err));
+    g->order->err = err ? err : g->order->err;
     config_overrides_fini(&overrides);
     keeper_call_release(call);
     reading_end(g->order, g->then);
@@ -109,11 +111,20 @@ static void read_configs(struct order *o, void (*then)(struct order *o))
 static void states_published(struct control *c, void *ctx)
 {
     cluster_tell_peers(c->cluster);
+    proposals_note_controller(c->cluster);
     order_end(ctx);
 }
 
 static void publish_states(struct order *o)
 {
+    struct update_metadata_response *out = o->request->out;
+
+    /* The controller asks again. */
+    out->error_code = err_wire(o->err);
+    if (o->err) {
+        order_end(o);
+        return;
+    }
     control_publish(o->control, &o->plan, NULL, states_published, o);
 }
 
@@ -121,7 +132,8 @@ static void states_run(struct control *c, struct task *t)
 {
     struct order *o = CONTAINER_OF(t, struct order, task);
     struct update_metadata_response *out = o->request->out;
-    enum err err = controller_obey_states(c->image, c->broker->node_id, o->request->in, &o->plan);
+    enum err err =
+        controller_obey_states(c->image, c->cluster->broker_epoch, o->request->in, &o->plan);
 
     out->error_code = err_wire(err);
     if (err)
@@ -153,6 +165,13 @@ static void roles_published(struct control *c, void *ctx)
 
 static void publish_roles(struct order *o)
 {
+    struct leader_and_isr_response *out = o->request->out;
+
+    out->error_code = err_wire(o->err);
+    if (o->err) {
+        order_end(o);
+        return;
+    }
     control_publish(o->control, &o->plan, NULL, roles_published, o);
 }
 
@@ -162,7 +181,7 @@ static void roles_run(struct control *c, struct task *t)
     struct request *r = o->request;
     struct leader_and_isr_response *out = r->out;
     enum err err =
-        controller_obey_roles(c->image, c->broker->node_id, r->in, &r->arena, out, &o->plan);
+        controller_obey_roles(c->image, c->cluster->broker_epoch, r->in, &r->arena, out, &o->plan);
 
     out->error_code = err_wire(err);
     if (err)
@@ -222,7 +241,7 @@ static void stops_run(struct control *c, struct task *t)
     struct order *o = CONTAINER_OF(t, struct order, task);
     const struct stop_replica_request *in = o->request->in;
     struct stop_replica_response *out = o->request->out;
-    enum err err = controller_obey_stops(c->image, c->broker->node_id, in);
+    enum err err = controller_obey_stops(c->image, c->cluster->broker_epoch, in);
 
     out->error_code = err_wire(err);
     o->pending = 1;

@@ -145,6 +145,8 @@ static void log_failed(void *ctx, enum err err, int64_t from_offset)
     fetch_wake_partition(p);
     if (log_dir_has_failed(log_directory(p->log)))
         control_dir_failed(p->broker);
+    else
+        replicate_try_again(p);
 }
 
 static void note_policy(struct partition *p)

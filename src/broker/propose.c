@@ -193,6 +193,14 @@ struct isr_batch {
 
 static void propose_next(struct cluster *k);
 
+static void batch_free(struct isr_batch *b)
+{
+    b->cluster->batch = NULL;
+    client_call_fini(&b->call);
+    arena_fini(&b->arena);
+    free(b);
+}
+
 static void change_home(struct io_msg *msg)
 {
     struct isr_change *g = CONTAINER_OF(msg, struct isr_change, msg);
@@ -237,9 +245,7 @@ static void changes_altered_here(struct alterations *as, enum err err)
         }
         answer_change(g, err ? err : a->err);
     }
-    k->batch = NULL;
-    arena_fini(&b->arena);
-    free(b);
+    batch_free(b);
     propose_next(k);
 }
 
@@ -304,10 +310,7 @@ static void proposed(struct client_call *call)
 
     while ((node = list_pop_front(&b->changes)))
         take_answer(LIST_ENTRY(node, struct isr_change, link), r, err);
-    client_call_fini(&b->call);
-    k->batch = NULL;
-    arena_fini(&b->arena);
-    free(b);
+    batch_free(b);
     propose_next(k);
 }
 
@@ -381,6 +384,21 @@ static void propose_next(struct cluster *k)
         propose_there(b);
 }
 
+void proposals_note_controller(struct cluster *k)
+{
+    struct isr_batch *b = k->batch;
+    struct list *node;
+
+    if (!b || !client_call_is_pending(&b->call) ||
+        b->call.target == k->control->image->controller_id)
+        return;
+    client_cancel(&b->call);
+    while ((node = list_pop_front(&b->changes)))
+        answer_change(LIST_ENTRY(node, struct isr_change, link), ERR_NETWORK_EXCEPTION);
+    batch_free(b);
+    propose_next(k);
+}
+
 static void change_at_control(struct io_msg *msg)
 {
     struct isr_change *g = CONTAINER_OF(msg, struct isr_change, msg);
@@ -415,6 +433,11 @@ void proposals_free(struct cluster *k)
 {
     struct list *node;
 
+    if (k->batch) {
+        list_splice_back(&k->proposals, &k->batch->changes);
+        arena_fini(&k->batch->arena);
+        free(k->batch);
+    }
     while ((node = list_pop_front(&k->proposals))) {
         struct isr_change *g = LIST_ENTRY(node, struct isr_change, link);
 

@@ -306,6 +306,13 @@ void replicate_fetched(struct partition *p, struct replica_fetched *fetched, str
     tell(p, &e);
 }
 
+void replicate_try_again(struct partition *p)
+{
+    if (!p->refusing)
+        shard_delay_set(p->owner, &p->replica_delay,
+                        shard_now_ns(p->owner) + p->replica.backoff_max_ms * 1000000);
+}
+
 void replicate_altered(struct partition *p, const struct replica_altered *answer)
 {
     struct replica_event e = {.kind = REPLICA_ALTERED, .altered = *answer};

@@ -30,7 +30,9 @@ struct rule {
 
 bool control_decides(const struct control *c)
 {
-    return !c->cluster || (c->cluster->rule && c->cluster->rule->has_taken_over);
+    const struct rule *rule = c->cluster ? c->cluster->rule : NULL;
+
+    return !c->cluster || (rule && rule->has_taken_over && !rule->is_ending);
 }
 
 struct list *rule_announcements(struct rule *rule)
@@ -443,6 +445,7 @@ void rule_begin(struct cluster *k, int32_t epoch, int32_t epoch_version)
 {
     struct takeover *t = xcalloc(1, sizeof(*t));
 
+    assert(!k->rule);
     trace_info("controller.elected", "epoch=%d", epoch);
     k->rule = xcalloc(1, sizeof(*k->rule));
     k->rule->cluster = k;

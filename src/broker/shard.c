@@ -304,6 +304,8 @@ static void add_partition(struct shard *s, struct partition *p)
     }
     slot->partitions[p->index] = p;
     slot_configure(s, slot);
+    if (p->owner == s && slot->topic && p->index < slot->topic->partition_count)
+        replicate_follow_image(p, s->image, &slot->topic->partitions[p->index]);
 }
 
 static void remove_partition(struct shard *s, struct partition *p)

@@ -194,19 +194,20 @@ void controller_orders(const struct metadata_image *before, const struct metadat
 /* ---- obey.c: the same, received ---------------------------------------------------------- */
 
 /*
- * A request to the broker `self` against its image. The whole request: ERR_STALE_CONTROLLER_EPOCH,
+ * A request to a broker against its image; `life` is the epoch of its registration, -1 before it
+ * has one (then it obeys nobody). The whole request: ERR_STALE_CONTROLLER_EPOCH,
  * ERR_STALE_BROKER_EPOCH, and nothing is changed. Else the plan leads to the image that has been
  * told; of each partition the newest state wins. The response is filled in, in the arena.
  */
-must_use enum err controller_obey_roles(const struct metadata_image *image, int32_t self,
+must_use enum err controller_obey_roles(const struct metadata_image *image, int64_t life,
                                         const struct leader_and_isr_request *in,
                                         struct arena *arena, struct leader_and_isr_response *out,
                                         struct metadata_delta *plan);
-must_use enum err controller_obey_states(const struct metadata_image *image, int32_t self,
+must_use enum err controller_obey_states(const struct metadata_image *image, int64_t life,
                                          const struct update_metadata_request *in,
                                          struct metadata_delta *plan);
 /* Epochs alone; which replicas go is in the request. */
-must_use enum err controller_obey_stops(const struct metadata_image *image, int32_t self,
+must_use enum err controller_obey_stops(const struct metadata_image *image, int64_t life,
                                         const struct stop_replica_request *in);
 
 #endif

@@ -10,16 +10,12 @@
 
 #define LEADER_DELETED (-2)
 
-static enum err check_epochs(const struct metadata_image *image, int32_t self,
+static enum err check_epochs(const struct metadata_image *image, int64_t life,
                              int32_t controller_epoch, int64_t broker_epoch)
 {
-    const struct metadata_broker *b = metadata_find_broker(image, self);
-
     if (controller_epoch < image->controller_epoch)
         return ERR_STALE_CONTROLLER_EPOCH;
-    if (broker_epoch >= 0 && b && b->epoch >= 0 && broker_epoch != b->epoch)
-        return ERR_STALE_BROKER_EPOCH;
-    return ERR_NONE;
+    return broker_epoch >= 0 && broker_epoch != life ? ERR_STALE_BROKER_EPOCH : ERR_NONE;
 }
 
 /* Each array of a message has a type of its own. */
@@ -129,11 +125,11 @@ static void obey_roles_of(const struct metadata_image *image,
     merge_end(&m);
 }
 
-enum err controller_obey_roles(const struct metadata_image *image, int32_t self,
+enum err controller_obey_roles(const struct metadata_image *image, int64_t life,
                                const struct leader_and_isr_request *in, struct arena *arena,
                                struct leader_and_isr_response *out, struct metadata_delta *plan)
 {
-    enum err err = check_epochs(image, self, in->controller_epoch, in->broker_epoch);
+    enum err err = check_epochs(image, life, in->controller_epoch, in->broker_epoch);
 
     if (err)
         return err;
@@ -227,11 +223,11 @@ static void obey_states_of(const struct metadata_image *image,
     merge_end(&m);
 }
 
-enum err controller_obey_states(const struct metadata_image *image, int32_t self,
+enum err controller_obey_states(const struct metadata_image *image, int64_t life,
                                 const struct update_metadata_request *in,
                                 struct metadata_delta *plan)
 {
-    enum err err = check_epochs(image, self, in->controller_epoch, in->broker_epoch);
+    enum err err = check_epochs(image, life, in->controller_epoch, in->broker_epoch);
 
     if (err)
         return err;
@@ -242,8 +238,8 @@ enum err controller_obey_states(const struct metadata_image *image, int32_t self
     return ERR_NONE;
 }
 
-enum err controller_obey_stops(const struct metadata_image *image, int32_t self,
+enum err controller_obey_stops(const struct metadata_image *image, int64_t life,
                                const struct stop_replica_request *in)
 {
-    return check_epochs(image, self, in->controller_epoch, in->broker_epoch);
+    return check_epochs(image, life, in->controller_epoch, in->broker_epoch);
 }

@@ -177,8 +177,10 @@ static struct update_metadata_request *order_states(const struct ordering *o)
         add_changed_states(o, q, o->now->topics[i]);
     q->live_brokers.v =
         arena_calloc(o->arena, (size_t)MAX(o->now->broker_count, 1), sizeof(*q->live_brokers.v));
+    /* Who is about to stop is no broker for the others any more. */
     for (int32_t i = 0; i < o->now->broker_count; i++)
-        add_broker(o, q, o->now->brokers[i]);
+        if (!o->now->brokers[i]->is_fenced || o->now->brokers[i]->id == o->to)
+            add_broker(o, q, o->now->brokers[i]);
     return q;
 }
 

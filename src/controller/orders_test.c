@@ -191,12 +191,12 @@ static void say_states_again(const char *name, bool is_deletion)
     arena_init(&arena, 0);
     if (is_deletion) {
         give_leaders(&q, 1);
-        assert_int_equal(controller_obey_states(before, 1, &q, &plan), ERR_NONE);
+        assert_int_equal(controller_obey_states(before, q.broker_epoch, &q, &plan), ERR_NONE);
         take(&before, &plan);
         give_leaders(&q, -2);
     }
     now = metadata_image_get(before);
-    assert_int_equal(controller_obey_states(now, 1, &q, &plan), ERR_NONE);
+    assert_int_equal(controller_obey_states(now, q.broker_epoch, &q, &plan), ERR_NONE);
     take(&now, &plan);
     controller_orders(before, now, 1, STR_LIT("PLAINTEXT"), &arena, &o);
     assert_non_null(o.states);
@@ -309,7 +309,8 @@ static void say_roles_again(const char *name, int32_t to, bool was_there)
         metadata_image_put(before);
         before = metadata_image_get(now);
     }
-    assert_int_equal(controller_obey_roles(now, to, &q, &arena, &answer, &plan), ERR_NONE);
+    assert_int_equal(controller_obey_roles(now, q.broker_epoch, &q, &arena, &answer, &plan),
+                     ERR_NONE);
     take(&now, &plan);
     controller_orders(before, now, to, STR_LIT("PLAINTEXT"), &arena, &o);
     assert_non_null(o.roles);

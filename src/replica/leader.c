@@ -63,7 +63,7 @@ static enum err check_fetch(const struct replica *r, const struct replica_event 
     /* The assignment that names it has not arrived here yet. */
     if (!m)
         return ERR_UNKNOWN_LEADER_EPOCH;
-    if (f->incarnation >= 0 && (f->incarnation < m->registered || f->incarnation < m->incarnation))
+    if (f->incarnation < m->registered || f->incarnation < m->incarnation)
         return ERR_STALE_BROKER_EPOCH;
     if (f->offset < e->log.start || (f->last_epoch < 0 && f->offset > e->log.end))
         return ERR_OFFSET_OUT_OF_RANGE;

@@ -140,6 +140,8 @@ static void note_brokers(struct replica *r, const struct metadata_image *image)
 static void truncated(struct replica *r, const struct replica_event *e, struct replica_effects *fx)
 {
     r->is_cutting = false;
+    /* The cut may be lower: between batches. */
+    r->high_watermark = MIN(r->high_watermark, e->log.end);
     if (r->role == REPLICA_LEADER && r->epoch_start < 0)
         leader_begin(r, e, fx);
     else if (r->role == REPLICA_FOLLOWER)
