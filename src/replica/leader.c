@@ -62,7 +62,7 @@ static enum err check_fetch(const struct replica *r, const struct replica_event 
         return replica_check_epoch(r, f->leader_epoch);
     /* The assignment that names it has not arrived here yet. */
     if (!m)
-        return ERR_UNKNOWN_LEADER_EPOCH;
+        return f->leader_epoch >= 0 ? ERR_UNKNOWN_LEADER_EPOCH : ERR_NOT_LEADER_OR_FOLLOWER;
     if (f->incarnation < m->registered || f->incarnation < m->incarnation)
         return ERR_STALE_BROKER_EPOCH;
     if (f->offset < e->log.start || (f->last_epoch < 0 && f->offset > e->log.end))

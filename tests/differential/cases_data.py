@@ -329,6 +329,8 @@ def add_fetch(cases):
     new("partition twice", "data", [{"partition": 1}, {"partition": 1}])
     new("no partitions", "data", [])
     cases.add("no topics", api, 18, {**fetch(18, "data", []), "topics": []})
+    cases.add("a follower of nothing", api, 12, {**fetch(12, "data", []), "topics": [],
+                                                 "replica_id": 7})
     new("last epoch", "data", [{"last_fetched_epoch": 0, "fetch_offset": 2}])
     new("last epoch ahead", "data", [{"last_fetched_epoch": 7, "fetch_offset": 2}])
     new("log start offset", "data", [{"log_start_offset": 5}])
