@@ -137,6 +137,8 @@ void store_ops_free(struct store_ops *ops);
 /* The nodes that every cluster has. */
 void store_lay_out(struct store_ops *ops, struct str cluster_id);
 void store_add_topic(struct store_ops *ops, const struct metadata_topic *topic);
+/* Who has and who will have its replicas; its states are apart. */
+void store_set_assignments(struct store_ops *ops, const struct metadata_topic *topic);
 /* More partitions: the topic as it will be. */
 void store_grow_topic(struct store_ops *ops, const struct metadata_topic *topic, int32_t before);
 void store_set_partition(struct store_ops *ops, struct str topic, int32_t index,

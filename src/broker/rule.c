@@ -16,7 +16,9 @@
 #include "base/alloc.h"
 #include "keeper/znodes.h"
 
+/* The server takes a megabyte at once. */
 #define STATES_A_MULTI 500
+#define ASSIGNMENTS_A_MULTI 5000
 
 struct rule {
     struct cluster *cluster;
@@ -61,12 +63,49 @@ void rule_free(struct cluster *k)
     k->rule = NULL;
 }
 
+/* ---- moves ------------------------------------------------------------------------------ */
+
+static void moved(struct control *c, void *ctx, enum err err)
+{
+    (void)err;
+    free(ctx);
+    control_task_end(c);
+}
+
+static void moves_run(struct control *c, struct task *t)
+{
+    struct metadata_delta plan = {0};
+
+    if (control_decides(c))
+        controller_plan_reassignments(c->image, &plan);
+    if (plan.count == 0) {
+        moved(c, t, ERR_NONE);
+        return;
+    }
+    trace_info("controller.moves_ended", "partitions=%d", plan.count);
+    rule_carry_out(c->cluster, &plan, moved, t);
+}
+
+/* In-sync sets or brokers have changed: what this completes ends in a task of its own, planned from
+ * what is true then. */
+static void continue_moves(struct control *c)
+{
+    struct metadata_delta plan = {0};
+
+    controller_plan_reassignments(c->image, &plan);
+    if (plan.count > 0)
+        control_enqueue(c, xcalloc(1, sizeof(struct task)), moves_run);
+    metadata_delta_fini(&plan);
+}
+
 /* ---- storing ---------------------------------------------------------------------------- */
 
 struct carrying {
     struct cluster *cluster;
     struct metadata_delta plan;
-    int32_t stored; /* changes of the plan */
+    int32_t stored;              /* changes of the plan */
+    int32_t assigned;            /* changes whose assignments are stored, if they have any */
+    struct metadata_image *next; /* where it leads, to store assignments; a reference, or NULL */
     void (*done)(struct control *c, void *ctx, enum err err);
     void *ctx;
 };
@@ -76,6 +115,7 @@ static void carrying_end(struct carrying *y, enum err err)
     struct control *c = y->cluster->control;
 
     metadata_delta_fini(&y->plan);
+    metadata_image_put(y->next);
     y->done(c, y->ctx, err);
     free(y);
 }
@@ -85,6 +125,7 @@ static void reconciled(struct control *c, void *ctx)
     struct carrying *y = ctx;
 
     announce(c->cluster);
+    continue_moves(c);
     carrying_end(y, ERR_NONE);
 }
 
@@ -110,14 +151,20 @@ static void part_stored(struct control *c, void *ctx, enum err err)
     carrying_end(y, err);
 }
 
-static void store_next(struct carrying *y)
+static struct store_ops *fenced_ops(const struct rule *rule)
 {
-    struct rule *rule = y->cluster->rule;
     struct store_ops *ops = store_ops_new();
-    int n = 0;
 
     ops->controller_epoch = rule->epoch;
     store_check_controller(ops, rule->epoch_version);
+    return ops;
+}
+
+/* How many of the next changes are added. */
+static int32_t add_states(struct carrying *y, struct store_ops *ops)
+{
+    int32_t n = 0;
+
     while (y->stored < y->plan.count && n < STATES_A_MULTI) {
         const struct metadata_change *change = &y->plan.changes[y->stored++];
 
@@ -126,7 +173,37 @@ static void store_next(struct carrying *y)
         store_change_partition(ops, change->name, change->index, &change->partition);
         n++;
     }
-    if (n > 0) {
+    return n;
+}
+
+/* Behind all states: a state names nobody whom the assignment of before does not name too. */
+static int32_t add_assignments(struct carrying *y, struct store_ops *ops)
+{
+    const struct metadata_image *now = y->cluster->control->image;
+    const struct metadata_topic *last = NULL;
+    int32_t n = 0;
+
+    while (y->assigned < y->plan.count && n < ASSIGNMENTS_A_MULTI) {
+        const struct metadata_change *change = &y->plan.changes[y->assigned++];
+
+        /* A topic's changes lie side by side. */
+        if (!controller_changes_assignment(now, change) ||
+            (last && str_eq(last->name, change->name)))
+            continue;
+        if (!y->next)
+            y->next = metadata_apply(now, &y->plan);
+        last = metadata_find_topic(y->next, change->name);
+        store_set_assignments(ops, last);
+        n += last->partition_count;
+    }
+    return n;
+}
+
+static void store_next(struct carrying *y)
+{
+    struct store_ops *ops = fenced_ops(y->cluster->rule);
+
+    if (add_states(y, ops) > 0 || add_assignments(y, ops) > 0) {
         store_commit(y->cluster->control, ops, part_stored, y);
         return;
     }

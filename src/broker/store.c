@@ -56,15 +56,21 @@ static void add_op(struct store_ops *ops, enum keeper_op_kind kind, char *path, 
 static char *topic_json(const struct metadata_topic *topic)
 {
     size_t n = (size_t)topic->partition_count;
-    struct metadata_ids *replicas = xcalloc(n, sizeof(*replicas));
-    struct znode_topic z = {
-        .id = topic->id, .partition_count = topic->partition_count, .replicas = replicas};
+    struct metadata_ids *lists = xcalloc(3 * n, sizeof(*lists));
+    struct znode_topic z = {.id = topic->id,
+                            .partition_count = topic->partition_count,
+                            .replicas = lists,
+                            .adding = lists + n,
+                            .removing = lists + 2 * n};
     char *json;
 
-    for (size_t i = 0; i < n; i++)
-        replicas[i] = topic->partitions[i].replicas;
+    for (size_t i = 0; i < n; i++) {
+        z.replicas[i] = topic->partitions[i].replicas;
+        z.adding[i] = topic->partitions[i].adding;
+        z.removing[i] = topic->partitions[i].removing;
+    }
     json = znode_topic_json(&z);
-    free(replicas);
+    free(lists);
     return json;
 }
 
@@ -97,9 +103,14 @@ void store_add_topic(struct store_ops *ops, const struct metadata_topic *topic)
     add_partition_nodes(ops, topic, 0);
 }
 
-void store_grow_topic(struct store_ops *ops, const struct metadata_topic *topic, int32_t before)
+void store_set_assignments(struct store_ops *ops, const struct metadata_topic *topic)
 {
     add_op(ops, KEEPER_SET, znode_topic_path(topic->name), topic_json(topic));
+}
+
+void store_grow_topic(struct store_ops *ops, const struct metadata_topic *topic, int32_t before)
+{
+    store_set_assignments(ops, topic);
     add_partition_nodes(ops, topic, before);
 }
 

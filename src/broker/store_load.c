@@ -193,9 +193,12 @@ static enum err use_topic(struct reading *r)
     *r->topic = metadata_topic_new(name, z.id, z.partition_count);
     *r->zxids = xcalloc((size_t)MAX(z.partition_count, 1), sizeof(**r->zxids));
     for (int32_t i = 0; i < z.partition_count; i++) {
-        struct metadata_partition p = {.leader = -1, .leader_epoch = -1};
+        struct metadata_partition p = {.leader = -1,
+                                       .leader_epoch = -1,
+                                       .replicas = z.replicas[i],
+                                       .adding = z.adding[i],
+                                       .removing = z.removing[i]};
 
-        p.replicas = z.replicas[i];
         metadata_topic_set_partition(*r->topic, i, &p);
     }
     read_parts_of_topic(r, *r->topic);

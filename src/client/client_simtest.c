@@ -159,45 +159,45 @@ static void without_a_common_version_nothing_is_sent(void **state)
     run(&t, start_unsupported, without_describe_cluster);
 }
 
-/* A broker of another make: it holds elections. */
-static enum fake_action with_elections(struct fake *f, struct fake_request *rq)
+/* A broker of another make: it gives out producer ids. */
+static enum fake_action with_producer_ids(struct fake *f, struct fake_request *rq)
 {
     struct api_versions_response *r = rq->response;
 
-    if (rq->header.api_key == API_ELECT_LEADERS) {
-        const struct elect_leaders_request *q = rq->request;
+    if (rq->header.api_key == API_ALLOCATE_PRODUCER_IDS) {
+        const struct allocate_producer_ids_request *q = rq->request;
 
-        assert_int_equal(rq->header.api_version, 1);
-        assert_int_equal(q->timeout_ms, 1234);
+        assert_int_equal(rq->header.api_version, 0);
+        assert_int_equal(q->broker_id, 1234);
         f->step++;
         return FAKE_ANSWER;
     }
     if (rq->header.api_key != API_API_VERSIONS)
         return FAKE_SERVE;
     fake_serve_versions(rq);
-    r->api_keys.v[0].api_key = API_ELECT_LEADERS;
+    r->api_keys.v[0].api_key = API_ALLOCATE_PRODUCER_IDS;
     r->api_keys.v[0].min_version = 0;
-    r->api_keys.v[0].max_version = 1;
+    r->api_keys.v[0].max_version = 0;
     return FAKE_ANSWER;
 }
 
-static void elected(struct client_call *call)
+static void allocated(struct client_call *call)
 {
     assert_int_equal(call->err, ERR_NONE);
-    assert_int_equal(call->version, 1);
+    assert_int_equal(call->version, 0);
     assert_int_equal(the_fake->step, 1);
     finish(the_fake->test);
 }
 
-static void start_election(struct fake *f)
+static void start_allocation(struct fake *f)
 {
-    static struct elect_leaders_request request;
+    static struct allocate_producer_ids_request request;
     struct calls *t = f->test;
 
-    wire_init(&elect_leaders_request_schema, &request);
-    request.timeout_ms = 1234;
-    prepare(t, 0, CLIENT_ANY, elected);
-    t->call[0].api_key = API_ELECT_LEADERS;
+    wire_init(&allocate_producer_ids_request_schema, &request);
+    request.broker_id = 1234;
+    prepare(t, 0, CLIENT_ANY, allocated);
+    t->call[0].api_key = API_ALLOCATE_PRODUCER_IDS;
     t->call[0].request = &request;
     client_call(f->client, &t->call[0]);
 }
@@ -207,8 +207,9 @@ static void others_can_be_asked_for_what_we_do_not_serve(void **state)
     struct calls t = {0};
 
     (void)state;
-    assert_int_equal(api_find(API_ELECT_LEADERS)->max, -1); /* else choose another API here */
-    run(&t, start_election, with_elections);
+    assert_int_equal(api_find(API_ALLOCATE_PRODUCER_IDS)->max,
+                     -1); /* else choose another API here */
+    run(&t, start_allocation, with_producer_ids);
 }
 
 /* ---- Order and trust. */
