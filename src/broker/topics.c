@@ -219,58 +219,19 @@ static struct uuid new_topic_id(struct control *c)
     return uuid_from_random(r[0], r[1]);
 }
 
-/* Brokers for `n` new partitions behind `first`; one list after the other. NULL, and an error of
- * the item, when there are too few. */
-static int32_t *place(struct control *c, struct creation *item, int32_t first, int32_t n,
-                      int32_t rf)
+/* Behind those that the topic has. `manual`: their assignments; NULL: the rule of placement. */
+static void add_partitions(struct creations *cs, struct creation *item, int32_t n, int32_t rf,
+                           const struct metadata_ids *manual)
 {
-    int32_t *live = xcalloc((size_t)c->image->broker_count + 1, sizeof(*live));
-    int32_t *out = xcalloc((size_t)n * (size_t)MAX(rf, 1), sizeof(*out));
-    uint32_t random[2];
-    struct metadata_placement placement = {
-        .brokers = live,
-        .broker_count = metadata_live_brokers(c->image, live),
-        .partitions = n,
-        .replication_factor = rf,
-        .first_partition = first,
-    };
+    struct control *c = cs->control;
+    struct controller_new_partitions how = {.count = n, .replication_factor = rf, .manual = manual};
+    struct str message;
     enum err err;
 
-    io_random(c->broker->io, random, sizeof(random));
-    placement.start = (int32_t)(random[0] >> 1);
-    placement.shift = (int32_t)(random[1] >> 1);
-    err = metadata_place_replicas(&placement, out);
-    free(live);
-    if (!err)
-        return out;
-    fail(item, err, str_of(err_text(err)));
-    free(out);
-    return NULL;
-}
-
-/* Leader and in-sync set are whoever is alive. */
-static void set_partition(struct control *c, struct creation *item, int32_t index,
-                          int32_t *replicas, int32_t rf)
-{
-    int32_t *isr = xcalloc((size_t)rf, sizeof(*isr));
-    struct metadata_partition p = {.replicas = {.ids = replicas, .count = rf}, .isr = {.ids = isr}};
-
-    if (controller_first_state(c->image, &p))
-        metadata_topic_set_partition(item->topic, index, &p);
-    else
-        fail(item, ERR_INVALID_REPLICA_ASSIGNMENT,
-             STR_LIT("none of the assigned brokers is alive"));
-    free(isr);
-}
-
-static void place_partitions(struct control *c, struct creation *item, int32_t first, int32_t n,
-                             int32_t rf)
-{
-    int32_t *replicas = place(c, item, first, n, rf);
-
-    for (int32_t i = 0; i < n && replicas && item->topic; i++)
-        set_partition(c, item, first + i, &replicas[(size_t)i * (size_t)rf], rf);
-    free(replicas);
+    io_random(c->broker->io, &how.random, sizeof(how.random));
+    err = controller_make_partitions(c->image, &how, &cs->request->arena, item->topic, &message);
+    if (err)
+        fail(item, err, message);
 }
 
 static bool is_named_twice(const struct creations *cs, int32_t at, struct str name)
@@ -345,26 +306,34 @@ static bool assignment_is_here(const struct creations *cs,
     return a->broker_ids.n == 1 && a->broker_ids.v[0] == cs->control->broker->node_id;
 }
 
-/* Every partition once, and every replica on this broker. */
-static void check_assignments(struct creations *cs, struct creation *item,
-                              const struct create_topics_request_topic *in)
+/* Of a broker alone: every replica is here. */
+static void check_here(const struct creations *cs, struct creation *item,
+                       const struct create_topics_request_topic *in)
 {
-    struct arena *arena = &cs->request->arena;
-    bool *seen = arena_calloc(arena, (size_t)MAX(in->assignments.n, 1), sizeof(bool));
-
-    for (int32_t i = 0; i < in->assignments.n && !item->err; i++) {
-        int32_t index = in->assignments.v[i].partition_index;
-
-        if (index < 0 || index >= in->assignments.n || seen[index])
+    for (int32_t i = 0; i < in->assignments.n && !cs->control->cluster && !item->err; i++)
+        if (!assignment_is_here(cs, &in->assignments.v[i]))
             fail(item, ERR_INVALID_REPLICA_ASSIGNMENT,
-                 STR_LIT("partitions must be numbered from 0 without gaps, each once"));
-        else if (!assignment_is_here(cs, &in->assignments.v[i]))
-            fail(item, ERR_INVALID_REPLICA_ASSIGNMENT,
-                 arena_printf(arena, "replicas of partition %d must be broker %d alone", index,
-                              cs->control->broker->node_id));
-        else
-            seen[index] = true;
-    }
+                 arena_printf(&cs->request->arena,
+                              "replicas of partition %d must be broker %d alone",
+                              in->assignments.v[i].partition_index, cs->control->broker->node_id));
+}
+
+/* Every partition once; NULL without any, or after an error. */
+static const struct metadata_ids *take_assignments(struct creations *cs, struct creation *item,
+                                                   const struct create_topics_request_topic *in)
+{
+    struct metadata_ids *manual = NULL;
+    struct str message = str_null();
+    enum err err;
+
+    if (in->assignments.n <= 0)
+        return NULL;
+    err = controller_sort_assignments(in, &cs->request->arena, &manual, &message);
+    if (err)
+        fail(item, err, message);
+    else
+        check_here(cs, item, in);
+    return item->err ? NULL : manual;
 }
 
 static void take_configs(struct creations *cs, struct creation *item,
@@ -391,14 +360,19 @@ static void take_configs(struct creations *cs, struct creation *item,
     free(message);
 }
 
-static void build_topic(struct creations *cs, struct creation *item, struct str name, int32_t n,
-                        int32_t rf, const struct config_overrides *overrides)
-{
-    struct control *c = cs->control;
+struct new_topic {
+    struct str name;
+    int32_t partitions;
+    int32_t replication_factor;
+    const struct metadata_ids *manual; /* or NULL */
+    const struct config_overrides *configs;
+};
 
-    item->topic = metadata_topic_new(name, new_topic_id(c), n);
-    metadata_topic_set_configs(item->topic, overrides);
-    place_partitions(c, item, 0, n, rf);
+static void build_topic(struct creations *cs, struct creation *item, const struct new_topic *t)
+{
+    item->topic = metadata_topic_new(t->name, new_topic_id(cs->control), 0);
+    metadata_topic_set_configs(item->topic, t->configs);
+    add_partitions(cs, item, t->partitions, t->replication_factor, t->manual);
 }
 
 static int32_t factor_of(const struct create_topics_request_topic *in)
@@ -412,7 +386,8 @@ static void prepare_topic(struct creations *cs, int32_t at)
     const struct create_topics_request_topic *from = &in->topics.v[at];
     struct creation *item = &cs->items[at];
     struct config_overrides overrides = {0};
-    int32_t n = 0;
+    struct new_topic t = {
+        .name = from->name, .replication_factor = factor_of(from), .configs = &overrides};
 
     if (is_named_twice(cs, at, from->name)) {
         fail(item, ERR_INVALID_REQUEST, STR_LIT("topic is named twice in the request"));
@@ -420,13 +395,13 @@ static void prepare_topic(struct creations *cs, int32_t at)
     }
     check_name(cs, item, from->name);
     if (!item->err)
-        n = check_counts(cs, item, from);
+        t.partitions = check_counts(cs, item, from);
     if (!item->err)
-        check_assignments(cs, item, from);
+        t.manual = take_assignments(cs, item, from);
     if (!item->err)
         take_configs(cs, item, from, &overrides);
     if (!item->err)
-        build_topic(cs, item, from->name, n, factor_of(from), &overrides);
+        build_topic(cs, item, &t);
     config_overrides_fini(&overrides);
 }
 
@@ -537,7 +512,9 @@ static void prepare_auto(struct creations *cs)
 {
     const struct metadata_request *in = cs->request->in;
     struct config_overrides none = {0};
-    int32_t n = config_i32(cs->control->config, CONFIG_NUM_PARTITIONS);
+    struct new_topic t = {.partitions = config_i32(cs->control->config, CONFIG_NUM_PARTITIONS),
+                          .replication_factor = 1,
+                          .configs = &none};
 
     for (int32_t i = 0; i < cs->count; i++) {
         struct str name = in->topics.v[i].name;
@@ -548,8 +525,9 @@ static void prepare_auto(struct creations *cs)
         if (again || str_is_null(name) || !uuid_is_zero(in->topics.v[i].topic_id))
             continue;
         check_name(cs, &cs->items[i], name);
+        t.name = name;
         if (!cs->items[i].err)
-            build_topic(cs, &cs->items[i], name, n, 1, &none);
+            build_topic(cs, &cs->items[i], &t);
     }
     bound_partitions(cs);
 }
@@ -588,6 +566,13 @@ static void prepare_group_topic(struct creations *cs)
     const struct config *config = cs->control->config;
     int64_t segment_bytes = config_i64(config, CONFIG_OFFSETS_TOPIC_SEGMENT_BYTES);
     struct config_overrides o = {0};
+    struct new_topic t = {
+        .name = str_of(GROUP_TOPIC),
+        .partitions = config_i32(config, CONFIG_OFFSETS_TOPIC_NUM_PARTITIONS),
+        .replication_factor =
+            cs->control->cluster ? config_i32(config, CONFIG_OFFSETS_TOPIC_REPLICATION_FACTOR) : 1,
+        .configs = &o,
+    };
 
     if (metadata_find_topic(cs->control->image, str_of(GROUP_TOPIC)))
         return;
@@ -595,10 +580,7 @@ static void prepare_group_topic(struct creations *cs)
     config_overrides_put(&o, STR_LIT("compression.type"), STR_LIT("producer"));
     put_number(&o, segment_bytes < SEGMENT_BYTES_MIN ? "internal.segment.bytes" : "segment.bytes",
                segment_bytes);
-    build_topic(
-        cs, &cs->items[0], str_of(GROUP_TOPIC),
-        config_i32(config, CONFIG_OFFSETS_TOPIC_NUM_PARTITIONS),
-        cs->control->cluster ? config_i32(config, CONFIG_OFFSETS_TOPIC_REPLICATION_FACTOR) : 1, &o);
+    build_topic(cs, &cs->items[0], &t);
     config_overrides_fini(&o);
 }
 
@@ -636,7 +618,7 @@ static void check_growth(struct creations *cs, struct creation *item,
                           in->count - topic->partition_count, in->assignments.n));
         return;
     }
-    for (int32_t i = 0; i < in->assignments.n; i++)
+    for (int32_t i = 0; i < in->assignments.n && !cs->control->cluster; i++)
         if (in->assignments.v[i].broker_ids.n != 1 ||
             in->assignments.v[i].broker_ids.v[0] != cs->control->broker->node_id) {
             fail(item, ERR_INVALID_REPLICA_ASSIGNMENT,
@@ -644,6 +626,26 @@ static void check_growth(struct creations *cs, struct creation *item,
                               cs->control->broker->node_id));
             return;
         }
+}
+
+static void grow_topic(struct creations *cs, struct creation *item,
+                       const struct create_partitions_request_topic *in,
+                       const struct metadata_topic *topic)
+{
+    int32_t n = in->count - topic->partition_count;
+    struct metadata_ids *manual = NULL;
+
+    check_growth(cs, item, in, topic);
+    if (item->err)
+        return;
+    if (in->assignments.n >= 0)
+        manual = arena_calloc(&cs->request->arena, (size_t)n, sizeof(*manual));
+    for (int32_t i = 0; i < in->assignments.n; i++)
+        manual[i] = (struct metadata_ids){.ids = in->assignments.v[i].broker_ids.v,
+                                          .count = MAX(in->assignments.v[i].broker_ids.n, 0)};
+    item->first_partition = topic->partition_count;
+    item->topic = metadata_topic_copy(topic);
+    add_partitions(cs, item, n, topic->partitions[0].replicas.count, manual);
 }
 
 static void prepare_growth(struct creations *cs)
@@ -662,17 +664,10 @@ static void prepare_growth(struct creations *cs)
                 fail(item, ERR_INVALID_REQUEST, STR_LIT("topic is named twice in the request"));
         if (item->err)
             continue;
-        if (!topic) {
+        if (topic)
+            grow_topic(cs, item, from, topic);
+        else
             fail(item, ERR_UNKNOWN_TOPIC_OR_PARTITION, str_null());
-            continue;
-        }
-        check_growth(cs, item, from, topic);
-        if (item->err)
-            continue;
-        item->first_partition = topic->partition_count;
-        item->topic = metadata_topic_copy(topic);
-        place_partitions(cs->control, item, item->first_partition,
-                         from->count - item->first_partition, topic->partitions[0].replicas.count);
     }
     bound_partitions(cs);
 }
