@@ -228,6 +228,7 @@ static void registered(struct registration *r)
     k->broker_epoch = r->broker_epoch;
     trace_info("cluster.registered", "broker=%d epoch=%lld", c->broker->node_id,
                (long long)r->broker_epoch);
+    config_changes_watch(k);
     stand(k);
 }
 
@@ -278,6 +279,7 @@ struct cluster *cluster_new(struct control *c)
 
     k->control = c;
     k->broker_epoch = -1;
+    k->last_note = -1;
     list_init(&k->proposals);
     k->peers = broker_client(c->loop, c->broker,
                              config_i32(c->config, CONFIG_CONTROLLER_SOCKET_TIMEOUT_MS),

@@ -28,6 +28,12 @@ struct cluster {
     char *texts[2];
     struct io_timer retry;
     struct rule *rule; /* NULL: another broker is the controller */
+    /* changes of configurations by others: config_changes.c */
+    struct keeper_watch notes_watch;
+    struct keeper_call notes_call;
+    bool is_listing;
+    bool must_list;
+    int32_t last_note;
     /* changes of in-sync sets that leaders here propose */
     struct list proposals; /* struct isr_change */
     struct leave *leave;
@@ -83,6 +89,11 @@ void announcements_stop(struct list *announcements);
 /* When the loops have ended. */
 void announcements_free(struct list *announcements);
 struct list *rule_announcements(struct rule *rule);
+
+/* ---- config_changes.c ------------------------------------------------------------------- */
+
+/* Begins to watch what others change; then goes on by itself. */
+void config_changes_watch(struct cluster *k);
 
 /* ---- orders_api.c ----------------------------------------------------------------------- */
 

@@ -332,6 +332,18 @@ static bool has_broker_node(const struct control *c, int32_t broker_id)
     return false;
 }
 
+static void note_for_others(struct store_ops *ops, const struct alteration *a)
+{
+    char id[16];
+
+    snprintf(id, sizeof(id), "%d", a->broker_id);
+    if (a->type == RESOURCE_TOPIC)
+        store_note_config_change(ops, ZNODE_ENTITY_TOPICS, a->name);
+    else
+        store_note_config_change(ops, ZNODE_ENTITY_BROKERS,
+                                 a->broker_id == METADATA_ALL_BROKERS ? str_null() : str_of(id));
+}
+
 static void alterations_run(struct control *c, struct task *t)
 {
     struct alterations *as = CONTAINER_OF(t, struct alterations, task);
@@ -348,6 +360,8 @@ static void alterations_run(struct control *c, struct task *t)
         else
             store_set_broker_configs(ops, a->broker_id, has_broker_node(c, a->broker_id),
                                      &a->result);
+        if (c->cluster)
+            note_for_others(ops, a);
     }
     if (PLANTED(CONFIG_NOT_STORED) && ops->n > 0) {
         store_ops_free(ops);

@@ -3,6 +3,7 @@
 #define SL_BROKER_CONTROL_H
 
 #include "broker/broker_int.h"
+#include "keeper/znodes.h"
 
 /*
  * The control loop's files: control.c (tasks, publishing, partitions), store.c (what the keeper
@@ -101,6 +102,9 @@ bool control_decides(const struct control *c);
  * operations. Nothing where this broker is alone. */
 void control_fence(const struct control *c, struct store_ops *ops);
 int control_fence_ops(const struct control *c);
+/* A multi of the controller has failed, or nobody knows: what is stored may not be what its image
+ * says, so its rule ends. Nothing where this broker is alone. */
+void control_commit_failed(struct control *c);
 /* Asks the controller, another broker, to make topics; then the request returns. In cluster mode.
  */
 void forward_creation(struct control *c, struct request *r, const struct metadata_topic *const *v,
@@ -153,6 +157,10 @@ void store_set_topic_configs(struct store_ops *ops, struct str name,
 /* The node is made if it is not there yet. */
 void store_set_broker_configs(struct store_ops *ops, int32_t broker_id, bool exists,
                               const struct config_overrides *o);
+/* Tells the other brokers of a cluster that this configuration has changed. A null name: of all. */
+void store_note_config_change(struct store_ops *ops, enum znode_entity entity, struct str name);
+/* A note that everybody has read. */
+void store_remove_config_note(struct store_ops *ops, const char *child);
 void store_mark_deletion(struct store_ops *ops, struct str name);
 /* All nodes of a topic and the mark. */
 void store_remove_topic(struct store_ops *ops, const struct metadata_topic *topic);

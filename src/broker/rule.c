@@ -630,6 +630,12 @@ void rule_suspect(struct cluster *k, int32_t broker_id)
     control_enqueue(k->control, &l->task, suspect_run);
 }
 
+void control_commit_failed(struct control *c)
+{
+    if (c->cluster)
+        end_rule(c->cluster, "a change of topics could not be stored");
+}
+
 void control_fence(const struct control *c, struct store_ops *ops)
 {
     if (!c->cluster)

@@ -153,6 +153,20 @@ void store_set_broker_configs(struct store_ops *ops, int32_t broker_id, bool exi
            znode_config_json(o));
 }
 
+void store_note_config_change(struct store_ops *ops, enum znode_entity entity, struct str name)
+{
+    char *what = znode_config_entity(entity, name);
+
+    add_op(ops, KEEPER_CREATE, xstrdup(ZNODE_CONFIG_CHANGE_PREFIX), znode_config_change_json(what));
+    ops->v[ops->n - 1].is_sequential = true;
+    free(what);
+}
+
+void store_remove_config_note(struct store_ops *ops, const char *child)
+{
+    add_op(ops, KEEPER_DELETE, xasprintf("%s/%s", ZNODE_CONFIG_CHANGES, child), NULL);
+}
+
 void store_mark_deletion(struct store_ops *ops, struct str name)
 {
     add_op(ops, KEEPER_CREATE, znode_delete_topic_path(name), NULL);

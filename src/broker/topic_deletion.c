@@ -55,10 +55,11 @@ static void deletions_end(struct deletions *ds)
 
 static void nodes_removed(struct control *c, void *ctx, enum err err)
 {
-    (void)c;
     /* The mark is still there then: the next start tries again. */
-    if (err)
+    if (err) {
         trace_error("topic.delete_incomplete", "error=%s", err_name(err));
+        control_commit_failed(c);
+    }
     deletions_end(ctx);
 }
 
@@ -125,10 +126,12 @@ static void marked(struct control *c, void *ctx, enum err err)
         trace_info("topic.deleted", "topic=%.*s", STR_ARG(d->topic->name));
         metadata_delta_remove_topic(&delta, d->topic->name);
     }
-    if (err)
+    if (err) {
+        control_commit_failed(c);
         deletions_end(ds);
-    else
+    } else {
         control_publish(c, &delta, NULL, unpublished, ds);
+    }
 }
 
 static void find_topic(struct deletions *ds, struct deletion *d)

@@ -134,7 +134,8 @@ static void creations_stored(struct control *c, void *ctx, enum err err)
 {
     struct creations *cs = ctx;
 
-    (void)c;
+    if (err)
+        control_commit_failed(c);
     cs->pending = 1;
     for (int32_t i = 0; i < cs->count; i++) {
         struct creation *item = &cs->items[i];

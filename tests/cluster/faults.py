@@ -313,6 +313,27 @@ def run(cluster, name):
           f"{writer.longest_gap():.2f} s, whole again after {healed - begin:.1f} s", flush=True)
 
 
+def configurations_reach_everybody(cluster):
+    """Changed at one broker, in force at all."""
+    cluster.tell("topics", "create", "configured", "--partitions", "1",
+                 "--replication-factor", "3")
+    for broker in cluster.brokers:
+        value = str(1000000 + broker.number)
+        done = subprocess.run([cluster.program, "configs", "alter", "--topic", "configured", "--set",
+                               f"retention.ms={value}", "--bootstrap-server", broker.address()],
+                              capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        for other in cluster.brokers:
+            def described(at=other):
+                return subprocess.run(
+                    [cluster.program, "configs", "describe", "--topic", "configured",
+                     "--bootstrap-server", at.address()],
+                    capture_output=True, text=True, check=False).stdout
+            wait_for(described, f"retention.ms of broker {broker.number} at {other.number}",
+                     lambda text, v=value: v in text, 10)
+    print("ok   configurations_reach_everybody", flush=True)
+
+
 def main():
     program, zookeeper, work, *names = sys.argv[1:]
     cluster = Cluster(program, zookeeper, work)
@@ -323,6 +344,7 @@ def main():
     try:
         wait_for(lambda: len((cluster.ask("cluster") or {}).get("brokers", [])), "three brokers",
                  lambda n: n == 3)
+        configurations_reach_everybody(cluster)
         for name in names:
             try:
                 run(cluster, name)
