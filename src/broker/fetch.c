@@ -260,7 +260,9 @@ static void fill_part(struct fetch *f, struct fetch_response_partition *out,
     part->sent_high_watermark = -1;
     if (part->err) {
         /* A follower that is too far behind starts over there. */
-        out->log_start_offset = f->upto == FETCH_UPTO_ACKED ? part->bounds.log_start : -1;
+        out->log_start_offset = part->err == ERR_OFFSET_OUT_OF_RANGE && f->upto == FETCH_UPTO_ACKED
+                                    ? part->bounds.log_start
+                                    : -1;
         return;
     }
     out->high_watermark = part->bounds.high_watermark;

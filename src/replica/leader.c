@@ -94,7 +94,7 @@ static void note_position(struct replica_member *m, const struct replica_event *
 void leader_fetch(struct replica *r, const struct replica_event *e, struct replica_effects *fx)
 {
     const struct replica_fetch *f = &e->fetch;
-    struct replica_member *m = replica_member(r, f->from);
+    struct replica_member *m = f->from == r->self ? NULL : replica_member(r, f->from);
 
     fx->err = check_fetch(r, e, m);
     if (fx->err)
