@@ -73,6 +73,8 @@ static void lead(struct partition *p)
     log_begin_epoch(p->log, p->replica.leader_epoch);
     if (is_of_groups(p) && !p->coordinator)
         coordinator_open(p);
+    /* Followers that wait in the epoch before: what they have does not count any more. */
+    fetch_wake_partition(p);
 }
 
 static void commit(struct partition *p)
