@@ -202,7 +202,7 @@ func member(bootstrap, group, topic string) {
 	client := connect(bootstrap, kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic),
 		kgo.OnPartitionsAssigned(assigned),
 		kgo.Balancers(kgo.RangeBalancer()), kgo.SessionTimeout(6*time.Second),
-		kgo.HeartbeatInterval(time.Second), kgo.DisableAutoCommit(),
+		kgo.HeartbeatInterval(time.Second), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	defer client.Close()
 	work, _ := strconv.Atoi(os.Getenv("WORK_MS")) // none if it is not set
@@ -215,7 +215,10 @@ func member(bootstrap, group, topic string) {
 		if err := client.CommitUncommittedOffsets(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, "franz-go: commit:", err)
 		}
+		// Or what was read before a rebalance could be committed after it, behind its new owner.
+		client.AllowRebalance()
 	}
+	client.AllowRebalance()
 }
 
 func main() {
