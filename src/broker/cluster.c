@@ -143,16 +143,25 @@ static void make_epoch(struct cluster *k)
     keeper_multi(k->control->keeper, k->ops, 1, &k->call);
 }
 
+/* The call's answer, and the end of the call. */
+static enum err take_epoch(struct cluster *k, int32_t *epoch, int32_t *version)
+{
+    enum err err = k->call.err;
+
+    *version = k->call.stat.version;
+    if (!err)
+        err = znode_epoch_parse(k->call.data, epoch);
+    call_fini(k);
+    return err;
+}
+
 static void epoch_read(struct keeper_call *call)
 {
     struct cluster *k = CONTAINER_OF(call, struct cluster, call);
-    enum err err = call->err;
-    int32_t version = call->stat.version;
+    int32_t version = 0;
     int32_t epoch = 0;
+    enum err err = take_epoch(k, &epoch, &version);
 
-    if (!err)
-        err = znode_epoch_parse(call->data, &epoch);
-    call_fini(k);
     if (!err)
         run(k, epoch, version);
     else if (err == ERR_NOT_FOUND)
@@ -165,14 +174,10 @@ static void epoch_read(struct keeper_call *call)
 static void epoch_of_ours(struct keeper_call *call)
 {
     struct cluster *k = CONTAINER_OF(call, struct cluster, call);
-    enum err err = call->err;
-    int32_t version = call->stat.version;
+    int32_t version = 0;
     int32_t epoch = 0;
 
-    if (!err)
-        err = znode_epoch_parse(call->data, &epoch);
-    call_fini(k);
-    if (!err)
+    if (!take_epoch(k, &epoch, &version))
         rule_begin(k, epoch, version);
     else
         try_later(k);
