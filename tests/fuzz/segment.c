@@ -590,6 +590,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
         return size;
     }
     room = MIN((size_t)f.n + max_size - size, UINT16_MAX);
+    if (room == 0) /* it takes no room for one byte */
+        return LLVMFuzzerMutate(data, size, max_size);
     changed = xmalloc(room + 1);
     memcpy(changed, f.p, (size_t)f.n);
     n = LLVMFuzzerMutate(changed, (size_t)f.n, room);
