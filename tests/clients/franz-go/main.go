@@ -200,7 +200,7 @@ func member(bootstrap, group, topic string) {
 		fmt.Println("generation", generation, strings.Trim(fmt.Sprint(topics[topic]), "[]"))
 	}
 	client := connect(bootstrap, kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic),
-		kgo.OnPartitionsAssigned(assigned),
+		kgo.ClientID(os.Getenv("CLIENT_ID")), kgo.OnPartitionsAssigned(assigned),
 		kgo.Balancers(kgo.RangeBalancer()), kgo.SessionTimeout(6*time.Second),
 		kgo.HeartbeatInterval(time.Second), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))

@@ -73,7 +73,8 @@ class Crowd:
 
     def start(self, slot):
         kind = members.OWNERS[slot % len(members.OWNERS)]
-        member = members.Member(kind, self.bootstrap, GROUP, TOPIC, WORK_MS)
+        # There are more members than partitions: by their names all kinds are among the owners.
+        member = members.Member(kind, self.bootstrap, GROUP, TOPIC, WORK_MS, f"member-{slot:02}")
         member.slot = slot
         return member
 

@@ -5,7 +5,8 @@ Each is a process that prints a line for every record: partition and offset. Its
 after 6 s, it starts at the beginning where nothing is committed, and it offers the range assignor.
 All but kcat and Java's console consumer also print, when they are assigned partitions,
 `generation N PARTITION...`, and all of those but kafkajs let WORK_MS pass between reading and
-committing.
+committing. Their client id is CLIENT_ID: by it a member's id begins, and by that the range assignor
+orders them.
 """
 import os
 import pathlib
@@ -60,9 +61,9 @@ def command(name, bootstrap, group, topic):
 class Member:
     """A running member, and the set of (partition, offset) that it has read."""
 
-    def __init__(self, name, bootstrap, group, topic, work_ms=0):
+    def __init__(self, name, bootstrap, group, topic, work_ms=0, client_id="member"):
         env = {**os.environ, "NODE_PATH": str(CACHE / "kafkajs" / "node_modules"),
-               "WORK_MS": str(work_ms)}
+               "WORK_MS": str(work_ms), "CLIENT_ID": client_id}
         self.name, self.seen, self.owned, self.errors = name, [], [], []
         self.process = subprocess.Popen(
             command(name, bootstrap, group, topic), env=env, text=True, stdout=subprocess.PIPE,

@@ -44,6 +44,8 @@ public final class Client {
     private static final long WORK_MS = // of a member, between reading and committing
             Long.parseLong(System.getenv().getOrDefault("WORK_MS", "0"));
 
+    private static final String CLIENT_ID = System.getenv().getOrDefault("CLIENT_ID", "member");
+
     private static byte[] parse(String field) {
         return field.equals("null") ? null : HEX.parseHex(field.substring(1));
     }
@@ -143,7 +145,8 @@ public final class Client {
     /** A member of a group until SIGTERM; see ../groups/members.py. */
     private static void member(String bootstrap, String group, String topic) {
         Map<String, Object> config = Map.of("bootstrap.servers", bootstrap, "group.id", group,
-                "auto.offset.reset", "earliest", "enable.auto.commit", false,
+                "client.id", CLIENT_ID, "auto.offset.reset", "earliest",
+                "enable.auto.commit", false,
                 "session.timeout.ms", 6000, "heartbeat.interval.ms", 1000,
                 "partition.assignment.strategy", RangeAssignor.class.getName());
         KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(config,

@@ -92,14 +92,29 @@ class Owned(ConsumerRebalanceListener):
     """Prints what this member owns, and in which generation."""
 
     def __init__(self, consumer):
+        self.consumer, self.assigned = consumer, []
         self.coordinator = consumer._coordinator  # there is no other way to the number
 
     def on_partitions_assigned(self, assigned):
+        self.assigned = list(assigned)
         print("generation", self.coordinator.generation().generation_id,
               *sorted(p.partition for p in assigned), flush=True)
 
     def on_partitions_revoked(self, revoked):
         pass
+
+    def seek_to_committed(self):
+        """Return whether there was something to do.
+
+        The library keeps the position in a partition that the member lost for a time and owns
+        again, and would commit it behind what others have committed meanwhile.
+        """
+        assigned, self.assigned = self.assigned, []
+        for partition in assigned:
+            offset = self.consumer.committed(partition)
+            if offset is not None:
+                self.consumer.seek(partition, offset)
+        return bool(assigned)
 
 
 def member(bootstrap, group, topic):
@@ -108,11 +123,15 @@ def member(bootstrap, group, topic):
     signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest",
-        enable_auto_commit=False, session_timeout_ms=6000, heartbeat_interval_ms=1000,
+        client_id=os.environ.get("CLIENT_ID", "member"), enable_auto_commit=False,
+        session_timeout_ms=6000, heartbeat_interval_ms=1000,
         partition_assignment_strategy=[RangePartitionAssignor])
-    consumer.subscribe([topic], listener=Owned(consumer))
+    owned = Owned(consumer)
+    consumer.subscribe([topic], listener=owned)
     while not stop:
         records = [r for batch in consumer.poll(timeout_ms=200).values() for r in batch]
+        if owned.seek_to_committed():
+            continue
         for record in records:
             print(record.partition, record.offset, flush=True)
         if records:

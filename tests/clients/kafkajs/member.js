@@ -51,7 +51,9 @@ function printOwned(consumer) {
 }
 
 async function main() {
-    const kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.ERROR });
+    const kafka = new Kafka({
+        brokers: [bootstrap], clientId: process.env.CLIENT_ID, logLevel: logLevel.ERROR,
+    });
     const consumer = kafka.consumer({
         groupId, sessionTimeout: 6000, heartbeatInterval: 1000, maxWaitTimeInMs: 200,
         partitionAssigners: [range],

@@ -351,8 +351,10 @@ static void take_records(rd_kafka_t *client, int work_ms)
 
 static void member(const char *bootstrap, const char *group, const char *topic)
 {
+    const char *id = getenv("CLIENT_ID");
     struct setting settings[] = {{"bootstrap.servers", bootstrap},
                                  {"group.id", group},
+                                 {"client.id", id ? id : "member"},
                                  {"enable.auto.commit", "false"},
                                  {"auto.offset.reset", "earliest"},
                                  {"session.timeout.ms", "6000"},
