@@ -131,6 +131,18 @@ static enum err open_zookeeper(struct broker *b, const struct config *c,
         keeper_zookeeper_open(b->io, &args, b->control->loop, events, b, &b->keeper, message);
 
     free(connect);
+    return err;
+}
+
+static enum err open_cluster_keeper(struct broker *b, const struct config *c,
+                                    const struct keeper_events *events, char **message)
+{
+    enum err err = ERR_NONE;
+
+    if (b->args.open_keeper)
+        b->keeper = b->args.open_keeper(b->args.ctx, b->control->loop, events, b);
+    else
+        err = open_zookeeper(b, c, events, message);
     b->control->keeper = b->keeper;
     if (!err)
         b->control->cluster = cluster_new(b->control);
@@ -141,8 +153,8 @@ static enum err open_keeper(struct broker *b, const struct config *c, char **mes
 {
     static const struct keeper_events events = {.state_changed = keeper_changed};
 
-    b->is_in_cluster = config_str(c, CONFIG_ZOOKEEPER_CONNECT).n > 0;
-    return b->is_in_cluster ? open_zookeeper(b, c, &events, message)
+    b->is_in_cluster = b->args.open_keeper || config_str(c, CONFIG_ZOOKEEPER_CONNECT).n > 0;
+    return b->is_in_cluster ? open_cluster_keeper(b, c, &events, message)
                             : open_sqlite(b, c, &events, message);
 }
 

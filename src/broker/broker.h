@@ -27,6 +27,9 @@ struct broker_ready {
     bool was_clean;        /* every directory was stopped cleanly, or is new */
 };
 
+struct keeper;
+struct keeper_events;
+
 struct broker_args {
     struct io *io;
     struct config *config; /* validated; taken */
@@ -43,6 +46,9 @@ struct broker_args {
     void (*stopping)(void *ctx, const char *why);
     /* The broker has ended by itself or by broker_stop; io_stop was called. ERR_NONE: cleanly. */
     void (*stopped)(void *ctx, enum err err, const char *why);
+    /* Simulations: the keeper of a cluster, as keeper_zookeeper_open; NULL: as configured. */
+    struct keeper *(*open_keeper)(void *ctx, struct io_loop *loop,
+                                  const struct keeper_events *events, void *events_ctx);
     void *ctx;
 };
 

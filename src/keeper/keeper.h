@@ -153,7 +153,7 @@ void keeper_close(struct keeper *k, void (*done)(void *ctx), void *ctx);
 
 /*
  * Blocking, after io_run: the orderly end of a keeper in SQLite, with or without keeper_close
- * before, and of one on ZooKeeper whose keeper_close was not called or has not told its end. Nobody
+ * before, and of another one whose keeper_close was not called or has not told its end. Nobody
  * is told anything: calls that have not completed never will, watches are idle; their memory lives
  * until here.
  */
@@ -170,6 +170,8 @@ void keeper_memory_free(struct keeper_memory *m);
 /* A new session. Its owner falling silent is the test's to notice: keeper_memory_expire. */
 struct keeper *keeper_memory_open(struct keeper_memory *m, struct io_loop *loop,
                                   const struct keeper_events *events, void *ctx);
+/* NULL: it has been closed or freed. */
+struct keeper *keeper_memory_find(struct keeper_memory *m, int64_t session_id);
 /*
  * Tests: ends a session as a timeout would: ephemeral nodes go at once; results and events until
  * then are still told, then the state is KEEPER_EXPIRED. It still wants keeper_close, unless its

@@ -58,11 +58,20 @@ static void memory_gone(struct session *s)
     free(m);
 }
 
+static void memory_release(struct keeper *k)
+{
+    struct session *s = &memory_session_of(k)->session;
+
+    session_leave(s);
+    memory_gone(s);
+}
+
 static const struct keeper_vtable memory_vtable = {
     .read = session_read,
     .multi = memory_multi,
     .unwatch = session_unwatch,
     .close = memory_close,
+    .release = memory_release,
 };
 
 struct keeper_memory *keeper_memory_new(void)
@@ -94,6 +103,17 @@ struct keeper *keeper_memory_open(struct keeper_memory *m, struct io_loop *loop,
     list_push_back(&m->sessions, &s->node);
     session_begin(&s->session, loop, events, ctx);
     return &s->session.keeper;
+}
+
+struct keeper *keeper_memory_find(struct keeper_memory *m, int64_t session_id)
+{
+    LIST_EACH (node, &m->sessions) {
+        struct memory_session *s = LIST_ENTRY(node, struct memory_session, node);
+
+        if (s->session.keeper.session_id == session_id)
+            return &s->session.keeper;
+    }
+    return NULL;
 }
 
 void keeper_memory_lose_answers(struct keeper *k)

@@ -274,7 +274,7 @@ static void report_fail(struct keeper_report *r, enum err err)
         CONTAINER_OF(r, struct keeper_watch, _report)->_keeper = NULL;
 }
 
-static void end(struct session *s, enum err over, enum report_kind state)
+static void drop_nodes(struct session *s, enum err over)
 {
     struct list fired;
 
@@ -284,6 +284,11 @@ static void end(struct session *s, enum err over, enum report_kind state)
     watches_drop(s);
     tree_end_session(s->tree, &s->owner, &fired);
     events_queue(&fired);
+}
+
+static void end(struct session *s, enum err over, enum report_kind state)
+{
+    drop_nodes(s, over);
     queue(s, &s->state_report, state);
 }
 
@@ -352,6 +357,13 @@ void session_fini(struct session *s)
 {
     queue_cancel(s);
     watches_drop(s);
+}
+
+void session_leave(struct session *s)
+{
+    if (!s->over)
+        drop_nodes(s, ERR_CANCELLED);
+    session_fini(s);
 }
 
 /* ---- Beginning. */

@@ -67,5 +67,7 @@ void session_close(struct session *s, void (*done)(void *ctx), void *ctx);
 
 /* Without telling anybody: the loop has ended. */
 void session_fini(struct session *s);
+/* Likewise, and the session ends for others: its ephemeral nodes go. */
+void session_leave(struct session *s);
 
 #endif

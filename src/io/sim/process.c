@@ -75,7 +75,8 @@ bool sim__call(struct io *io)
         else
             sim_host_power_cut(io->host);
     }
-    while (io->is_dead && sim__on_thread())
+    /* Not a thread of another process, which may tell a loop of this one something. */
+    while (io->is_dead && sim__on_thread() && is_inside(io))
         sim__thread_sleep();
     return !io->is_dead;
 }

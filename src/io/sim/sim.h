@@ -210,7 +210,7 @@ enum sim_crash {
 void sim_process_kill(struct io *io);
 /* The host goes down with all its processes, until sim_process_start. */
 void sim_host_power_cut(struct sim_host *h);
-/* Crashes when the process makes its n-th call of io from now on (n > 0), wherever that is. */
+/* Crashes when the process makes its n-th call of io from now on, wherever that is; 0: never. */
 void sim_crash_after(struct io *io, uint32_t calls, enum sim_crash how);
 
 /* ---- foreign descriptors ---------------------------------------------------------------- */
