@@ -77,17 +77,23 @@ static bool diverges(const struct replica_fetch *f)
     return f->last_epoch >= 0 && (f->found_epoch < f->last_epoch || f->found_end < f->offset);
 }
 
+/* Of what it can be given: followers get nothing that the leader itself could lose. */
+static bool is_behind(const struct replica_member *m, const struct replica_log *log)
+{
+    return m->acked < log->acked;
+}
+
 static void note_position(struct replica_member *m, const struct replica_event *e)
 {
     const struct replica_fetch *f = &e->fetch;
 
     m->incarnation = f->incarnation;
     m->acked = MIN(f->acked, f->offset);
-    if (m->acked >= e->log.end)
+    if (!is_behind(m, &e->log))
         m->caught_up_ms = e->now_ms;
     else if (m->acked >= m->fetched_end)
         m->caught_up_ms = MAX(m->caught_up_ms, m->fetched_ms);
-    m->fetched_end = e->log.end;
+    m->fetched_end = e->log.acked;
     m->fetched_ms = e->now_ms;
 }
 
@@ -111,11 +117,6 @@ void leader_fetch(struct replica *r, const struct replica_event *e, struct repli
 
 /* ---- the in-sync set -------------------------------------------------------------------- */
 
-static bool is_behind(const struct replica_member *m, const struct replica_log *log)
-{
-    return m->acked < log->end;
-}
-
 /* Its last fetch was of the life that is registered now. */
 static bool is_eligible(const struct replica_member *m)
 {
@@ -123,23 +124,23 @@ static bool is_eligible(const struct replica_member *m)
            (m->incarnation < 0 || m->incarnation == m->registered || PLANTED(JOIN_OF_OTHER_LIFE));
 }
 
-static bool may_join(const struct replica *r, const struct replica_member *m)
-{
-    if (m->acked < 0 || m->acked < r->high_watermark)
-        return false;
-    if (m->acked < r->epoch_start && !PLANTED(JOIN_BEFORE_EPOCH))
-        return false;
-    return is_eligible(m);
-}
-
 static bool must_leave(const struct replica *r, const struct replica_member *m,
                        const struct replica_event *e)
 {
     if (!is_behind(m, &e->log))
         return false;
-    if (r->lag_messages_max >= 0 && e->log.end - MAX(m->acked, 0) > r->lag_messages_max)
+    if (r->lag_messages_max >= 0 && e->log.acked - MAX(m->acked, 0) > r->lag_messages_max)
         return true;
     return e->now_ms - m->caught_up_ms > r->lag_time_max_ms;
+}
+
+/* Who would have to leave at once stays outside: or a slow follower comes and goes all the time. */
+static bool may_join(const struct replica *r, const struct replica_member *m,
+                     const struct replica_event *e)
+{
+    if (m->acked < 0 || m->acked < r->high_watermark || !is_eligible(m))
+        return false;
+    return (m->acked >= r->epoch_start && !must_leave(r, m, e)) || PLANTED(JOIN_BEFORE_EPOCH);
 }
 
 static bool belongs(const struct replica *r, const struct replica_member *m,
@@ -147,7 +148,7 @@ static bool belongs(const struct replica *r, const struct replica_member *m,
 {
     if (m->id == r->self)
         return true;
-    return m->is_in_isr ? !must_leave(r, m, e) : may_join(r, m);
+    return m->is_in_isr ? !must_leave(r, m, e) : may_join(r, m, e);
 }
 
 static void propose(struct replica *r, const struct replica_event *e, struct replica_effects *fx)

@@ -38,8 +38,8 @@ struct replica_member {
     int64_t proposed_as;  /* its broker epoch when it was proposed */
     int64_t acked;        /* it has acknowledged everything below; -1: not heard of in this epoch */
     int64_t fetched_ms;   /* of its last fetch */
-    int64_t fetched_end;  /* the leader's end then */
-    int64_t caught_up_ms; /* it had everything that the leader had at this time */
+    int64_t fetched_end;  /* what the leader had acknowledged then */
+    int64_t caught_up_ms; /* it had everything that it could be given at this time */
 };
 
 struct replica {

@@ -369,6 +369,40 @@ static void lag_messages_count_when_they_are_set(void **state)
     replica_fini(&f.r);
 }
 
+/* A busy leader always has a tail that its disk does not have yet; nobody can have that. */
+static void who_has_all_that_the_leader_has_synced_is_in_sync(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    lead(&f, 1, 2);
+    for (int i = 1; i < 100; i++) {
+        f.now_ms += LAG_MS / 4;
+        f.log.end = 10 * i;
+        f.log.acked = f.log.end - 5;
+        fetched_by(&f, 2, f.log.acked - 10);
+        assert_false(f.fx.must_propose);
+    }
+    replica_fini(&f.r);
+}
+
+static void who_would_leave_at_once_does_not_join(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    lead(&f, 1, 2);
+    grown(&f, 10);
+    fetched_by(&f, 3, 0);
+    grown(&f, 20);
+    fetched_by(&f, 3, 5); /* the watermark is below, but it has never caught up */
+    assert_false(f.fx.must_propose);
+    grown(&f, 30);
+    fetched_by(&f, 3, 20); /* it has what there was when it fetched last */
+    assert_true(f.fx.must_propose);
+    replica_fini(&f.r);
+}
+
 static void a_new_leader_does_not_tell_its_end_before_it_is_committed(void **state)
 {
     struct fixture f;
@@ -564,6 +598,8 @@ int main(void)
         cmocka_unit_test(s16_below_min_insync_nothing_is_committed),
         cmocka_unit_test(s24_an_epoch_is_not_led_twice),
         cmocka_unit_test(lag_messages_count_when_they_are_set),
+        cmocka_unit_test(who_has_all_that_the_leader_has_synced_is_in_sync),
+        cmocka_unit_test(who_would_leave_at_once_does_not_join),
         cmocka_unit_test(a_new_leader_does_not_tell_its_end_before_it_is_committed),
         cmocka_unit_test(the_next_fetch_waits_for_the_disk),
         cmocka_unit_test(s3_it_truncates_step_by_step_to_a_common_epoch),
