@@ -65,7 +65,7 @@ static void forget(struct producers *ps, struct producer *p)
 
 void producers_init(struct producers *ps)
 {
-    *ps = (struct producers){.by_id = NULL};
+    *ps = (struct producers){.by_id = NULL, .forgotten_id = -1};
 }
 
 void producers_reset(struct producers *ps)
@@ -75,6 +75,12 @@ void producers_reset(struct producers *ps)
     HASH_ITER (hh, ps->by_id, p, next)
         forget(ps, p);
     ps->txn_count = 0;
+}
+
+void producers_forget_all(struct producers *ps)
+{
+    producers_reset(ps);
+    ps->forgotten_id = INT64_MAX;
 }
 
 void producers_fini(struct producers *ps)
@@ -139,10 +145,11 @@ static bool find_duplicate(const struct producer_state *s, const struct producer
     return false;
 }
 
-static enum err check_sequence(const struct producer_state *s, const struct producer_event *e)
+static enum err check_sequence(const struct producers *ps, const struct producer_state *s,
+                               const struct producer_event *e)
 {
-    if (s->epoch < 0)
-        return ERR_NONE; /* Everything of this producer is gone: any sequence may be the next. */
+    if (s->epoch < 0 && (e->producer_id <= ps->forgotten_id || PLANTED(BEGIN_ANYWHERE)))
+        return ERR_NONE;
     if (s->epoch != e->epoch)
         return e->base_sequence == 0 ? ERR_NONE : ERR_OUT_OF_ORDER_SEQUENCE_NUMBER;
     if (e->base_sequence != sequence_after(last_sequence(s)))
@@ -150,13 +157,13 @@ static enum err check_sequence(const struct producer_state *s, const struct prod
     return ERR_NONE;
 }
 
-static enum err check_data(const struct producer_state *s, const struct producer_event *e,
-                           enum log_origin origin)
+static enum err check_data(const struct producers *ps, const struct producer_state *s,
+                           const struct producer_event *e, enum log_origin origin)
 {
     enum err err = ERR_NONE;
 
     if (origin == LOG_ORIGIN_CLIENT)
-        err = check_sequence(s, e);
+        err = check_sequence(ps, s, e);
     if (!err && s->txn_first_offset >= 0 && !e->is_transactional)
         err = ERR_INVALID_TXN_STATE;
     return err;
@@ -177,7 +184,7 @@ enum err producers_check(const struct producers *ps, const struct producer_event
     if (e->epoch < s->epoch)
         return ERR_INVALID_PRODUCER_EPOCH;
     if (!e->is_marker)
-        return check_data(s, e, origin);
+        return check_data(ps, s, e, origin);
     if (e->coordinator_epoch < s->coordinator_epoch)
         return ERR_TRANSACTION_COORDINATOR_FENCED;
     return ERR_NONE;
@@ -341,8 +348,10 @@ void producers_expire(struct producers *ps, int64_t now_ms, int64_t expiration_m
     HASH_ITER (hh, ps->by_id, p, next) {
         const struct producer_state *s = &p->assigned;
         if (s->txn_first_offset < 0 && !is_in_flight(p) &&
-            now_ms - s->last_timestamp >= expiration_ms)
+            now_ms - s->last_timestamp >= expiration_ms) {
+            ps->forgotten_id = MAX(ps->forgotten_id, p->id);
             forget(ps, p);
+        }
     }
 }
 

@@ -54,7 +54,13 @@ struct producer;
 
 struct producers {
     struct producer *by_id; /* hash, iterated in order of insertion */
-    struct txn_span *txns;  /* by first offset */
+    /*
+     * Up to this id a producer without state may have had one that was forgotten, and any sequence
+     * of its may be the next. Above it, it is new and begins at 0: what comes first with another
+     * sequence has overtaken what it follows (ids are given in ascending order).
+     */
+    int64_t forgotten_id;
+    struct txn_span *txns; /* by first offset */
     size_t txn_count;
     size_t txn_cap;
 };
@@ -63,6 +69,8 @@ void producers_init(struct producers *ps);
 void producers_fini(struct producers *ps);
 void producers_reset(struct producers *ps);
 size_t producers_count(const struct producers *ps);
+/* What was known of any producer is gone. */
+void producers_forget_all(struct producers *ps);
 /* The largest id, -1 when there is none. */
 int64_t producers_id_max(const struct producers *ps);
 

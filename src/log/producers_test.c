@@ -83,9 +83,24 @@ static int teardown(void **state)
     return 0;
 }
 
-static void an_unknown_producer_may_begin_anywhere(void **state)
+static void a_new_producer_begins_at_zero(void **state)
 {
-    assert_int_equal(check(*state, batch(1, 0, 17, 2, 0)), ERR_NONE);
+    assert_int_equal(check(*state, batch(1, 0, 17, 2, 0)), ERR_OUT_OF_ORDER_SEQUENCE_NUMBER);
+    assert_int_equal(check(*state, batch(1, 0, 0, 2, 0)), ERR_NONE);
+}
+
+static void who_may_have_been_forgotten_begins_anywhere(void **state)
+{
+    struct producers *ps = *state;
+
+    replay(ps, batch(7, 0, 0, 3, 0));
+    producers_expire(ps, INT64_MAX, 1);
+    assert_int_equal(producers_count(ps), 0);
+    assert_int_equal(check(ps, batch(7, 0, 3, 1, 3)), ERR_NONE);
+    assert_int_equal(check(ps, batch(6, 0, 17, 1, 3)), ERR_NONE);
+    assert_int_equal(check(ps, batch(8, 0, 17, 1, 3)), ERR_OUT_OF_ORDER_SEQUENCE_NUMBER);
+    producers_forget_all(ps);
+    assert_int_equal(check(ps, batch(8, 0, 17, 1, 3)), ERR_NONE);
 }
 
 static void sequences_must_follow_one_another(void **state)
@@ -258,9 +273,11 @@ static void our_snapshot_keeps_five_batches(void **state)
         replay(ps, batch(1, 0, i, 1, 10 + i));
     replay(ps, in_txn(batch(2, 5, 0, 1, 17)));
     assign(ps, batch(1, 0, 7, 1, 18)); /* not durable: not in the file */
+    ps->forgotten_id = 5;
     snapshot_format(ps, 18, &out);
     assert_int_equal(snapshot_parse(buf_bytes(&out, 0), &offset, &again), ERR_NONE);
     assert_int_equal(offset, 18);
+    assert_int_equal(again.forgotten_id, 5);
     for (int i = 2; i < 7; i++)
         assert_int_equal(duplicate_of(&again, batch(1, 0, i, 1, 99)), 10 + i);
     assert_int_equal(check(&again, batch(1, 0, 7, 1, 18)), ERR_NONE);
@@ -307,7 +324,8 @@ static void no_damaged_snapshot_is_believed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_unknown_producer_may_begin_anywhere),
+        TEST(a_new_producer_begins_at_zero),
+        TEST(who_may_have_been_forgotten_begins_anywhere),
         TEST(sequences_must_follow_one_another),
         TEST(sequences_wrap_to_zero),
         TEST(the_last_five_batches_are_recognised),

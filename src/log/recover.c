@@ -456,7 +456,7 @@ static enum err start_over(struct loading *g)
             err = unlink_one(g, base, LOG_SUFFIX);
     }
     l->end = l->start;
-    producers_reset(&l->producers);
+    producers_forget_all(&l->producers);
     return err ? err : add_empty_segment(l, l->start);
 }
 

@@ -95,6 +95,7 @@ static bool read_snapshots_at(struct replay *r, int64_t offset)
     if (has_kafka && !(has_own && producers_agree(r->producers, &kafka))) {
         producers_fini(r->producers);
         *r->producers = kafka;
+        r->producers->forgotten_id = offset > 0 ? INT64_MAX : -1;
         return true;
     }
     producers_fini(&kafka);
@@ -115,6 +116,17 @@ static int64_t newest_up_to(const struct io_names *names, int64_t most)
             best = MAX(best, offset);
     }
     return best;
+}
+
+static int64_t oldest_base(const struct io_names *names)
+{
+    int64_t oldest = INT64_MAX;
+    int64_t base;
+
+    for (size_t i = 0; i < names->n; i++)
+        if (offset_name_parse(names->v[i], LOG_SUFFIX, &base))
+            oldest = MIN(oldest, base);
+    return oldest;
 }
 
 static enum err replay_batch(struct replay *r, struct segment *s, const struct header_walk *w)
@@ -174,6 +186,9 @@ void producers_from_snapshot(struct replay *r)
     r->from = newest_up_to(r->names, r->upto);
     while (r->from >= 0 && !read_snapshots_at(r, r->from))
         r->from = newest_up_to(r->names, r->from - 1);
+    /* Without one, what there is to replay tells of all producers if it begins at 0. */
+    if (r->from < 0 && r->upto > 0 && oldest_base(r->names) > 0)
+        r->producers->forgotten_id = INT64_MAX;
     r->from = MAX(r->from, 0);
 }
 

@@ -8,10 +8,11 @@
  * `<offset>.producers` (a name that Kafka passes over), holds all five, so that a producer that
  * repeats an older batch after a restart is still recognised. Layout, big-endian:
  *
- *   u32 "SLPR", u16 version 1, u32 CRC-32C of what follows, i64 offset, i32 count, then for each
- *   producer: i64 id, i16 epoch, i32 coordinator epoch, i64 last timestamp, i64 first offset of the
- *   open transaction or -1, i32 batches, and for each i32 last sequence, i32 offset delta,
- *   i64 last offset, i64 timestamp.
+ *   u32 "SLPR", u16 version 2, u32 CRC-32C of what follows, i64 offset, i32 count, i64 id up to
+ *   which producers may have been forgotten (not in version 1), then for each producer: i64 id,
+ *   i16 epoch, i32 coordinator epoch, i64 last timestamp, i64 first offset of the open transaction
+ *   or -1, i32 batches, and for each i32 last sequence, i32 offset delta, i64 last offset, i64
+ *   timestamp.
  *
  * A file that does not check is no error of the disk's: an older one is taken and more is read.
  */
@@ -24,8 +25,10 @@
 #define KAFKA_HEADER_BYTES 10
 #define KAFKA_ENTRY_BYTES 46
 #define OWN_MAGIC 0x534c5052u /* "SLPR" */
-#define OWN_VERSION 1
-#define OWN_HEADER_BYTES 22
+#define OWN_VERSION_FIRST 1   /* its header ends before the id */
+#define OWN_VERSION 2
+#define OWN_HEADER_BYTES 30
+#define OWN_FORGOTTEN_AT 22
 #define OWN_CRC_AT 6
 #define OWN_CRC_FROM 10
 #define OWN_ENTRY_BYTES 34
@@ -158,6 +161,7 @@ void snapshot_format(const struct producers *ps, int64_t offset, struct buf *out
     put_i16(out->p + 4, OWN_VERSION);
     put_i64(out->p + 10, offset);
     put_i32(out->p + 18, w.count);
+    put_i64(out->p + OWN_FORGOTTEN_AT, ps->forgotten_id);
     put_u32(out->p + OWN_CRC_AT, crc32c(out->p + OWN_CRC_FROM, out->n - OWN_CRC_FROM));
 }
 
@@ -195,13 +199,19 @@ enum err snapshot_parse(struct bytes text, int64_t *offset, struct producers *ps
     int32_t at = OWN_HEADER_BYTES;
     int32_t count;
     int32_t i;
+    bool is_first;
 
     *offset = -1;
     producers_reset(ps);
-    if (text.n < OWN_HEADER_BYTES || get_u32(text.p) != OWN_MAGIC)
+    if (text.n < OWN_FORGOTTEN_AT || get_u32(text.p) != OWN_MAGIC)
         return ERR_CORRUPT;
-    if (get_i16(text.p + 4) != OWN_VERSION)
+    is_first = get_i16(text.p + 4) == OWN_VERSION_FIRST;
+    if (!is_first && get_i16(text.p + 4) != OWN_VERSION)
         return ERR_BAD_VERSION;
+    if (is_first)
+        at = OWN_FORGOTTEN_AT;
+    else if (text.n < OWN_HEADER_BYTES)
+        return ERR_CORRUPT;
     if (get_u32(text.p + OWN_CRC_AT) !=
         crc32c(text.p + OWN_CRC_FROM, (size_t)text.n - OWN_CRC_FROM))
         return ERR_CORRUPT;
@@ -217,5 +227,9 @@ enum err snapshot_parse(struct bytes text, int64_t *offset, struct producers *ps
         return ERR_CORRUPT;
     }
     *offset = get_i64(text.p + 10);
+    if (is_first)
+        ps->forgotten_id = *offset > 0 ? INT64_MAX : -1;
+    else
+        ps->forgotten_id = get_i64(text.p + OWN_FORGOTTEN_AT);
     return ERR_NONE;
 }

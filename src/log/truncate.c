@@ -52,6 +52,9 @@ static void install(struct log *log, struct reload *r)
     log->tail = log->record.tail = r->tail;
     epochs_fini(&log->epochs);
     log->epochs = r->epochs;
+    /* The snapshots do not know of those that were forgotten since. */
+    r->producers.forgotten_id =
+        r->is_anew ? INT64_MAX : MAX(r->producers.forgotten_id, log->producers.forgotten_id);
     producers_fini(&log->producers);
     log->producers = r->producers;
     drop_unsaved(log, r->segments[0].segment->base_offset < r->end ? r->end : -1);
