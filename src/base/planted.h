@@ -30,7 +30,9 @@
     X(KEEPER_WITHOUT_SYNC, "commit to the keeper without a sync")                                  \
     X(ANSWER_OUT_OF_TURN, "answer a request before those that came earlier")                       \
     X(START_NOT_STORED, "answer a deletion of records without storing it")                         \
-    PLANTED_GROUP_FAULTS(X)
+    PLANTED_GROUP_FAULTS(X)                                                                        \
+    PLANTED_REPLICA_FAULTS(X)                                                                      \
+    PLANTED_CLUSTER_FAULTS(X)
 
 /* Found by runs with consumer groups. */
 #define PLANTED_GROUP_FAULTS(X)                                                                    \
@@ -49,7 +51,8 @@
     X(VANISHED_WITHOUT_REBALANCE, "remove a member without a rebalance")                           \
     X(CLEAN_THE_NEWEST, "compact the newest offset away with the older ones")
 
-/* Rules of replication, switched off one at a time: src/replica/storm_test.c finds them. */
+/* Rules of replication, switched off one at a time: src/replica/storm_test.c finds them, and runs
+ * with a cluster. */
 #define PLANTED_REPLICA_FAULTS(X)                                                                  \
     X(TRUNCATE_TO_WATERMARK, "cut a diverging log to the high watermark")                          \
     X(UNFENCED_FETCH, "answer and count fetches of other epochs")                                  \
@@ -67,17 +70,30 @@
     X(JOIN_OF_OTHER_LIFE, "propose a follower for what its earlier life had")                      \
     X(MOVE_IN_SAME_EPOCH, "give a suspect's leadership to another one without a new epoch")
 
+/* Found by runs with a cluster. */
+#define PLANTED_CLUSTER_FAULTS(X)                                                                  \
+    X(UNFENCED_DECISIONS, "store decisions of a controller that is none any more")                 \
+    X(OBEY_OLD_CONTROLLER, "obey a controller of an earlier epoch")                                \
+    X(ELECT_ANYBODY, "elect a replica that is not in sync")                                        \
+    X(EMPTY_THE_ISR, "take the last ones out of an in-sync set")                                   \
+    X(SAME_EPOCH_FOR_NEXT_LIFE, "let a leader that comes back lead on in its epoch")               \
+    X(ALTER_WITHOUT_EPOCH, "take a proposal that was made of an older state")                      \
+    X(ORDERS_FORGOTTEN, "take an order for heard when its answer is lost")                         \
+    X(DECIDE_UNSTORED, "tell a decision that could not be stored")                                 \
+    X(BEGIN_ANYWHERE, "let a new producer begin with any sequence")                                \
+    X(KEEP_WHAT_IS_NOT_GIVEN, "keep a replica that was taken away meanwhile")
+
 #ifdef PLANT_CHOSEN
 
 enum planted {
     PLANTED_NOTHING = 0,
 #define X(name, text) PLANTED_##name,
     PLANTED_FAULTS(X) PLANTED_COUNT,
-    PLANTED_REPLICA_FAULTS(X) PLANTED_REPLICA_END,
 #undef X
 };
 
 #define PLANTED_FIRST_OF_GROUPS PLANTED_COMMIT_NOT_DURABLE
+#define PLANTED_FIRST_OF_CLUSTERS PLANTED_TRUNCATE_TO_WATERMARK
 
 /* tests/sim/planted.c */
 extern enum planted planted_fault;

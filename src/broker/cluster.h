@@ -97,9 +97,13 @@ void config_changes_watch(struct cluster *k);
 
 /* ---- orders_api.c ----------------------------------------------------------------------- */
 
-/* Within a task: makes the partitions that the image gives to this broker and that are not here,
- * and takes away those of topics that are gone. */
-void cluster_reconcile(struct control *c, void (*done)(struct control *c, void *ctx), void *ctx);
+/*
+ * Within a task: makes the partitions that the image gives to this broker and that are not here.
+ * With `knows_all` the image has all that the controller knows, and what it does not give to this
+ * broker is taken away; otherwise StopReplica says so.
+ */
+void cluster_reconcile(struct control *c, bool knows_all,
+                       void (*done)(struct control *c, void *ctx), void *ctx);
 
 /* ---- propose.c: in-sync sets ------------------------------------------------------------- */
 

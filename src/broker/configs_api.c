@@ -217,7 +217,7 @@ static void alterations_stored(struct control *c, void *ctx, enum err err)
         struct alteration *a = &as->items[i];
 
         if (err && !a->err) {
-            a->err = ERR_UNKNOWN_SERVER_ERROR;
+            a->err = control_commit_error(c);
             a->message = STR_LIT("the metadata store refused the change");
         }
         if (a->err)

@@ -105,6 +105,8 @@ int control_fence_ops(const struct control *c);
 /* A multi of the controller has failed, or nobody knows: what is stored may not be what its image
  * says, so its rule ends. Nothing where this broker is alone. */
 void control_commit_failed(struct control *c);
+/* What its client is told: in a cluster to ask the next controller. */
+enum err control_commit_error(const struct control *c);
 /* Asks the controller, another broker, to make topics; then the request returns. In cluster mode.
  */
 void forward_creation(struct control *c, struct request *r, const struct metadata_topic *const *v,

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/planted.h"
 #include "keeper/znodes.h"
 
 struct order {
@@ -108,11 +109,23 @@ static void read_configs(struct order *o, void (*then)(struct order *o))
 
 /* ---- UpdateMetadata, LeaderAndIsr --------------------------------------------------------- */
 
+static void states_reconciled(struct control *c, void *ctx)
+{
+    (void)c;
+    order_end(ctx);
+}
+
 static void states_published(struct control *c, void *ctx)
 {
+    struct order *o = ctx;
+    const struct update_metadata_request *in = o->request->in;
+
     cluster_tell_peers(c->cluster);
     proposals_note_controller(c->cluster);
-    order_end(ctx);
+    if (in->type == CONTROLLER_ORDERS_ALL && !PLANTED(KEEP_WHAT_IS_NOT_GIVEN))
+        cluster_reconcile(c, true, states_reconciled, o);
+    else
+        order_end(o);
 }
 
 static void publish_states(struct order *o)
@@ -160,7 +173,7 @@ static void roles_reconciled(struct control *c, void *ctx)
 
 static void roles_published(struct control *c, void *ctx)
 {
-    cluster_reconcile(c, roles_reconciled, ctx);
+    cluster_reconcile(c, false, roles_reconciled, ctx);
 }
 
 static void publish_roles(struct order *o)
@@ -337,7 +350,8 @@ static void partition_went(struct control *c, void *ctx, enum err err)
     reconciling_end(g);
 }
 
-void cluster_reconcile(struct control *c, void (*done)(struct control *c, void *ctx), void *ctx)
+void cluster_reconcile(struct control *c, bool knows_all,
+                       void (*done)(struct control *c, void *ctx), void *ctx)
 {
     struct reconciling *g = xcalloc(1, sizeof(*g));
 
@@ -349,9 +363,9 @@ void cluster_reconcile(struct control *c, void (*done)(struct control *c, void *
     LIST_EACH_SAFE (node, &c->partitions) {
         struct partition *p = LIST_ENTRY(node, struct partition, of_control);
 
-        /* The controller knows; who is told is told by StopReplica. */
-        if (!c->cluster->rule || p->is_leaving || is_given(c, p))
+        if (!knows_all || p->is_leaving || is_given(c, p))
             continue;
+        trace_info("partition.not_given", "topic=%s partition=%d", p->topic, p->index);
         g->leaving++;
         control_remove_partition(c, p, true, partition_went, g);
     }

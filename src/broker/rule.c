@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/planted.h"
 #include "keeper/znodes.h"
 
 /* The server takes a megabyte at once. */
@@ -132,7 +133,7 @@ static void reconciled(struct control *c, void *ctx)
 static void applied(struct control *c, void *ctx)
 {
     cluster_tell_peers(c->cluster);
-    cluster_reconcile(c, reconciled, ctx);
+    cluster_reconcile(c, true, reconciled, ctx);
 }
 
 static void store_next(struct carrying *y);
@@ -142,7 +143,7 @@ static void part_stored(struct control *c, void *ctx, enum err err)
     struct carrying *y = ctx;
 
     (void)c;
-    if (!err) {
+    if (!err || PLANTED(DECIDE_UNSTORED)) {
         store_next(y);
         return;
     }
@@ -634,6 +635,11 @@ void control_commit_failed(struct control *c)
 {
     if (c->cluster)
         end_rule(c->cluster, "a change of topics could not be stored");
+}
+
+enum err control_commit_error(const struct control *c)
+{
+    return c->cluster ? ERR_NOT_CONTROLLER : ERR_UNKNOWN_SERVER_ERROR;
 }
 
 void control_fence(const struct control *c, struct store_ops *ops)

@@ -130,7 +130,7 @@ void store_change_partition(struct store_ops *ops, struct str topic, int32_t ind
 void store_check_controller(struct store_ops *ops, int32_t version)
 {
     add_op(ops, KEEPER_CHECK, xstrdup(ZNODE_CONTROLLER_EPOCH), NULL);
-    ops->v[ops->n - 1].version = version;
+    ops->v[ops->n - 1].version = PLANTED(UNFENCED_DECISIONS) ? -1 : version;
 }
 
 void store_set_topic_configs(struct store_ops *ops, struct str name,

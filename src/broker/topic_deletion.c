@@ -118,7 +118,7 @@ static void marked(struct control *c, void *ctx, enum err err)
         if (!d->topic)
             continue;
         if (err) {
-            d->err = ERR_UNKNOWN_SERVER_ERROR;
+            d->err = control_commit_error(c);
             metadata_topic_put(d->topic);
             d->topic = NULL;
             continue;

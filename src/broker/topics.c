@@ -141,7 +141,7 @@ static void creations_stored(struct control *c, void *ctx, enum err err)
         struct creation *item = &cs->items[i];
 
         if (err && item->topic)
-            fail(item, ERR_UNKNOWN_SERVER_ERROR, STR_LIT("the metadata store refused the change"));
+            fail(item, control_commit_error(c), STR_LIT("the metadata store refused the change"));
         if (!item->topic)
             continue;
         trace_info("topic.created", "topic=%.*s partitions=%d", STR_ARG(item->topic->name),

@@ -175,6 +175,10 @@ must_use enum err controller_make_partitions(const struct metadata_image *image,
 
 /* ---- orders.c: what a broker is told ----------------------------------------------------- */
 
+/* The type of a request: some of what the controller knows, or all of it. */
+#define CONTROLLER_ORDERS_SOME 1
+#define CONTROLLER_ORDERS_ALL 2
+
 struct controller_orders {
     /* NULL: nothing of the kind. In the order in which they are sent. */
     struct update_metadata_request *states; /* live brokers, and all partitions that have changed */
@@ -197,7 +201,8 @@ void controller_orders(const struct metadata_image *before, const struct metadat
  * A request to a broker against its image; `life` is the epoch of its registration, -1 before it
  * has one (then it obeys nobody). The whole request: ERR_STALE_CONTROLLER_EPOCH,
  * ERR_STALE_BROKER_EPOCH, and nothing is changed. Else the plan leads to the image that has been
- * told; of each partition the newest state wins. The response is filled in, in the arena.
+ * told; of each partition the newest state wins, and a topic that all states do not name is gone.
+ * The response is filled in, in the arena.
  */
 must_use enum err controller_obey_roles(const struct metadata_image *image, int64_t life,
                                         const struct leader_and_isr_request *in,

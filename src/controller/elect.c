@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/planted.h"
 #include "controller/controller_int.h"
 
 /* What is decided about one partition. */
@@ -54,7 +55,7 @@ static void isr_keep(struct election *e, const struct metadata_ids *isr,
     for (int32_t i = 0; i < isr->count && e->next.isr.count < e->next.replicas.count; i++)
         if (!is_out || !is_out(e, isr->ids[i]))
             e->isr[e->next.isr.count++] = isr->ids[i];
-    if (e->next.isr.count == 0 && is_out)
+    if (e->next.isr.count == 0 && is_out && !PLANTED(EMPTY_THE_ISR))
         isr_keep(e, isr, NULL);
 }
 
@@ -66,7 +67,7 @@ static int32_t first_in_sync(const struct election *e)
 static void choose_leader(struct election *e, bool is_unclean)
 {
     e->next.leader = first_in_sync(e);
-    if (e->next.leader >= 0 || !is_unclean)
+    if (e->next.leader >= 0 || (!is_unclean && !PLANTED(ELECT_ANYBODY)))
         return;
     e->next.leader = controller__first_alive(e->image, &e->next.replicas, NULL);
     if (e->next.leader < 0)
@@ -91,7 +92,7 @@ static void election_end(struct election *e, const struct metadata_topic *topic,
     const struct metadata_partition *p = &topic->partitions[index];
 
     if (must_raise || e->next.leader != p->leader || !same_ids(&e->next.isr, &p->isr)) {
-        e->next.leader_epoch++;
+        e->next.leader_epoch += !(PLANTED(MOVE_IN_SAME_EPOCH) && e->leaving >= 0);
         e->next.partition_epoch++;
         metadata_delta_set_partition(plan, topic->name, index, &e->next);
     }
@@ -110,7 +111,7 @@ static void hold_election(struct election *e, const struct controller_rules *rul
     if (p->leader < 0 || leader_is_lost)
         choose_leader(e, rules->is_unclean(rules->ctx, topic));
     /* The same leader in its next life: the epoch that it led has ended all the same (S24). */
-    election_end(e, topic, index, leader_is_lost, plan);
+    election_end(e, topic, index, leader_is_lost && !PLANTED(SAME_EPOCH_FOR_NEXT_LIFE), plan);
 }
 
 void controller_plan_brokers(const struct metadata_image *before, const struct metadata_image *now,

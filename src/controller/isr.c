@@ -8,6 +8,8 @@
  */
 #include "controller/controller.h"
 
+#include "base/planted.h"
+
 static bool proposes(const struct controller_proposal *q, int32_t id)
 {
     for (int32_t i = 0; i < q->count; i++)
@@ -62,7 +64,7 @@ static enum err check(const struct metadata_image *image, const struct metadata_
         return ERR_INVALID_REQUEST;
     if (is_present(p, q))
         return ERR_NONE;
-    if (q->partition_epoch < p->partition_epoch)
+    if (q->partition_epoch < p->partition_epoch && !PLANTED(ALTER_WITHOUT_EPOCH))
         return ERR_INVALID_UPDATE_VERSION;
     for (int32_t i = 0; i < q->count; i++)
         if (!metadata_ids_have(&p->isr, q->isr[i].broker_id) && !is_eligible(image, &q->isr[i]))

@@ -5,15 +5,20 @@
  * changes nothing (S10). Of a partition the newest state wins, by leader epoch and then by
  * partition epoch, in whatever order requests arrive.
  */
-#include "base/attr.h"
 #include "controller/controller.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/attr.h"
+#include "base/planted.h"
 
 #define LEADER_DELETED (-2)
 
 static enum err check_epochs(const struct metadata_image *image, int64_t life,
                              int32_t controller_epoch, int64_t broker_epoch)
 {
-    if (controller_epoch < image->controller_epoch)
+    if (controller_epoch < image->controller_epoch && !PLANTED(OBEY_OLD_CONTROLLER))
         return ERR_STALE_CONTROLLER_EPOCH;
     return broker_epoch >= 0 && broker_epoch != life ? ERR_STALE_BROKER_EPOCH : ERR_NONE;
 }
@@ -223,6 +228,28 @@ static void obey_states_of(const struct metadata_image *image,
     merge_end(&m);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+/* Topics that were deleted while nobody could tell this broker. Those of another id are replaced.
+ */
+static void forget_untold(const struct metadata_image *image,
+                          const struct update_metadata_request *in, struct metadata_delta *plan)
+{
+    size_t n = (size_t)MAX(in->topic_states.n, 0);
+    struct str *told = xcalloc(n + 1, sizeof(*told));
+
+    for (size_t i = 0; i < n; i++)
+        told[i] = in->topic_states.v[i].topic_name;
+    qsort(told, n, sizeof(*told), by_name);
+    for (int32_t i = 0; i < image->topic_count; i++)
+        if (!bsearch(&image->topics[i]->name, told, n, sizeof(*told), by_name))
+            metadata_delta_remove_topic(plan, image->topics[i]->name);
+    free(told);
+}
+
 enum err controller_obey_states(const struct metadata_image *image, int64_t life,
                                 const struct update_metadata_request *in,
                                 struct metadata_delta *plan)
@@ -233,6 +260,8 @@ enum err controller_obey_states(const struct metadata_image *image, int64_t life
         return err;
     metadata_delta_set_controller(plan, in->controller_id, in->controller_epoch);
     obey_brokers(image, in, plan);
+    if (in->type == CONTROLLER_ORDERS_ALL)
+        forget_untold(image, in, plan);
     for (int32_t i = 0; i < in->topic_states.n; i++)
         obey_states_of(image, &in->topic_states.v[i], plan);
     return ERR_NONE;
