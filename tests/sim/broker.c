@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole broker in the simulated world.
+ * The whole broker, or three of them, in the simulated world.
  *
  *   sim/broker             fixed seeds, the short part (SEEDS=n: so many)
- *   SEED=n sim/broker      one seed, or with SEEDS from there on; above a million: with groups
+ *   SEED=n sim/broker      one seed, or with SEEDS from there on; above a million: with groups,
+ *                          above two: a cluster
  *   SEED=n SHRINK=1        the least that still goes wrong; TRIES=n: in so many runs
  *   CHOICES=file           what shrinking has left, once more
  *   HUNT=1                 goes on behind a violation, and tells of each in one line
@@ -117,17 +118,24 @@ static int run_seeds(uint64_t first, uint64_t count)
     return 1;
 }
 
-/* Those that were asked for, or both kinds of run. */
+/* Those that were asked for, or some of every kind. */
 static int run_all(void)
 {
     uint64_t count = number_of("SEEDS", getenv("SEED") ? 1 : SEEDS_SHORT);
-    uint64_t with_groups = getenv("SEED") ? 0 : MAX(count / GROUP_SHARE, 1);
-    int failed = run_seeds(number_of("SEED", 1), count);
+    uint64_t total = 0;
+    int failed = 0;
 
-    if (with_groups > 0 && (failed == 0 || getenv("HUNT")))
-        failed += run_seeds(GROUP_SEEDS + 1, with_groups);
-    printf("%llu passed, %d failed\n", (unsigned long long)(count + with_groups) - (uint64_t)failed,
-           failed);
+    for (int kind = 0; kind < RUN_KINDS && (failed == 0 || getenv("HUNT")); kind++) {
+        uint64_t first = number_of("SEED", (uint64_t)kind * RUN_KIND_SEEDS + 1);
+        uint64_t n = count * (uint64_t)counts_share((enum run_kind)kind);
+
+        n = getenv("SEED") ? count : MAX(n / (uint64_t)counts_share(RUN_BROKER), 1);
+        failed += run_seeds(first, n);
+        total += n;
+        if (getenv("SEED"))
+            break;
+    }
+    printf("%llu passed, %d failed\n", (unsigned long long)total - (uint64_t)failed, failed);
     return failed > 0;
 }
 
@@ -151,7 +159,7 @@ static bool find_fault(int fault)
     for (int i = 1; i <= SEEDS_PLANTED; i++) {
         bool ok;
 
-        o.seed = (uint64_t)i + (planted_is_of_groups(fault) ? GROUP_SEEDS : 0);
+        o.seed = (uint64_t)i + (uint64_t)planted_kind(fault) * RUN_KIND_SEEDS;
         ok = attempt(&o, &out);
         events += out.counts.events;
         if (ok)

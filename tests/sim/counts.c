@@ -53,6 +53,11 @@ void counts_print(const struct counts *c, uint64_t seeds)
            (long long)c->lost);
     if (c->joins > 0)
         print_group_counts(c);
+    if (c->rules > 0)
+        printf("  clusters: %lld controllers, %lld leaders, %lld sessions expired, %lld isolated; "
+               "%lld logs cut by their leaders, %lld compared\n",
+               (long long)c->rules, (long long)c->led, (long long)c->expired,
+               (long long)c->isolations, (long long)c->truncations, (long long)c->logs_compared);
 }
 
 /* Per seed, on average; a world in which nothing happens proves nothing. */
@@ -77,10 +82,46 @@ static bool groups_have_shown_enough(const struct counts *c, int64_t seeds)
            c->offsets_expired > seeds && c->told_to_wait > 0 && c->agreed > 10 * seeds;
 }
 
+static bool clusters_have_shown_enough(const struct counts *c, int64_t seeds)
+{
+    return c->events > 10000 * seeds && c->acks > 100 * seeds && c->records_read > 2000 * seeds &&
+           c->duplicates > seeds && c->refused > seeds && c->starts > 5 * seeds &&
+           c->crashes > seeds && c->power_cuts > seeds && c->clean_stops > 2 * seeds &&
+           c->topics_made > seeds && c->topics_deleted > seeds / 20 && c->rules > 2 * seeds &&
+           c->led > seeds && c->expired > seeds && c->isolations > seeds / 4 &&
+           c->truncations > seeds / 8 && c->logs_compared > 5 * seeds;
+}
+
+#define SEEDS_MIN 100 /* fewer are not enough to judge by */
+
+static const struct kind {
+    int share;
+    bool (*has_shown_enough)(const struct counts *c, int64_t seeds);
+} kinds[RUN_KINDS] = {
+    [RUN_BROKER] = {.share = 4, .has_shown_enough = has_shown_enough},
+    [RUN_GROUPS] = {.share = 1, .has_shown_enough = groups_have_shown_enough},
+    [RUN_CLUSTER] = {.share = 4, .has_shown_enough = clusters_have_shown_enough},
+};
+
+int counts_share(enum run_kind kind)
+{
+    return kinds[kind].share;
+}
+
+enum run_kind counts_kind_of(uint64_t n)
+{
+    int at = (int)(n % COUNTS_SHARES);
+    int kind = 0;
+
+    while (at >= kinds[kind].share)
+        at -= kinds[kind++].share;
+    return (enum run_kind)kind;
+}
+
 bool counts_are_enough(const struct counts *c, uint64_t first, uint64_t count)
 {
-    if (first > GROUP_SEEDS)
-        return count < COUNTS_SEEDS_MIN / GROUP_SHARE ||
-               groups_have_shown_enough(c, (int64_t)count);
-    return count < COUNTS_SEEDS_MIN || has_shown_enough(c, (int64_t)count);
+    const struct kind *kind = &kinds[run_kind_of(first)];
+
+    return count < SEEDS_MIN * (uint64_t)kind->share / (uint64_t)kinds[RUN_BROKER].share ||
+           kind->has_shown_enough(c, (int64_t)count);
 }

@@ -4,8 +4,11 @@
 
 #include "run.h"
 
-#define COUNTS_SEEDS_MIN 100 /* fewer are not enough to judge by */
-#define GROUP_SHARE 4        /* one seed with groups for so many without */
+/* Of so many seeds, how many are of a kind. */
+#define COUNTS_SHARES 9
+int counts_share(enum run_kind kind);
+/* Of which kind the n-th one is. */
+enum run_kind counts_kind_of(uint64_t n);
 
 /* What was exercised, over many runs. */
 void counts_add(struct counts *sum, const struct counts *c);

@@ -4,8 +4,8 @@
  * in a small file of text, which is replaced as a whole every few seeds, so that a hunt may be
  * stopped at any moment and loses a few seeds at most.
  *
- * One seed in five is a run with groups. Failing seeds are written down and shrunk at once, and the
- * hunt goes on. The seeds are none of those that `make sim` runs.
+ * The seeds are of all kinds, in the shares of counts.h, and none of those that `make sim` runs.
+ * Failing ones are written down and shrunk at once, and the hunt goes on.
  */
 #include "hunt.h"
 
@@ -36,7 +36,7 @@ struct commit_sum {
 struct hunt {
     const char *prefix;
     unsigned tries;
-    uint64_t next_seed[2]; /* without and with groups */
+    uint64_t next_seed[RUN_KINDS];
     struct commit_sum commits[COMMITS_MAX];
     int commit_count;
     struct commit_sum *now;
@@ -56,13 +56,14 @@ static void read_state(struct hunt *h)
     char path[512];
     FILE *f;
 
-    h->next_seed[0] = FIRST_SEED;
-    h->next_seed[1] = GROUP_SEEDS + FIRST_SEED;
+    for (int kind = 0; kind < RUN_KINDS; kind++)
+        h->next_seed[kind] = (uint64_t)kind * RUN_KIND_SEEDS + FIRST_SEED;
     path_of(h, ".state", path);
     f = fopen(path, "r");
     if (!f)
         return;
-    if (fscanf(f, "next %" SCNu64 " %" SCNu64 "\n", &h->next_seed[0], &h->next_seed[1]) == 2)
+    if (fscanf(f, "next %" SCNu64 " %" SCNu64 " %" SCNu64 "\n", &h->next_seed[0], &h->next_seed[1],
+               &h->next_seed[2]) == RUN_KINDS)
         while (h->commit_count < COMMITS_MAX - 1) {
             struct commit_sum *c = &h->commits[h->commit_count];
 
@@ -101,7 +102,8 @@ static void write_state(const struct hunt *h)
     f = fopen(new_path, "w");
     if (!f)
         return;
-    fprintf(f, "next %" PRIu64 " %" PRIu64 "\n", h->next_seed[0], h->next_seed[1]);
+    fprintf(f, "next %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", h->next_seed[0], h->next_seed[1],
+            h->next_seed[2]);
     for (int i = 0; i < h->commit_count; i++) {
         const struct commit_sum *c = &h->commits[i];
 
@@ -146,8 +148,7 @@ static void found(struct hunt *h, const struct trial *o, const struct outcome *o
 
 static void try_next(struct hunt *h)
 {
-    bool with_groups = h->seeds % (GROUP_SHARE + 1) == GROUP_SHARE;
-    struct trial o = {.seed = h->next_seed[with_groups]++};
+    struct trial o = {.seed = h->next_seed[counts_kind_of(h->seeds)]++};
     double before = cpu_seconds();
     struct outcome out;
     bool ok = attempt(&o, &out);

@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "cluster.h"
 #include "run.h"
 
 #define SLICE_NS (40 * MS)
@@ -353,7 +354,7 @@ static void choose_plan(struct run *run)
     p->has_page_cache_topics = maybe(run);
     p->crash_calls_max = calls[run_choose(run, 3)];
     p->retention_check_ms = maybe(run) ? 200 : 30000;
-    if (run->seed > GROUP_SEEDS)
+    if (run_kind_of(run->seed) == RUN_GROUPS)
         fleet_choose_plan(run);
 }
 
@@ -383,14 +384,9 @@ static void count_events(struct run *run)
     run->counts.lost = (int64_t)sim_event_count(run->world, SIM_EV_LOST);
 }
 
-void run_seed(struct run *run, const struct sim_options *options)
+static void run_broker(struct run *run)
 {
-    struct sim_options o = *options;
-
-    o.net_connect_timeout_ns = SECOND;
-    run->world = sim_world_new(run->seed, &o);
     run->broker_host = sim_host_new(run->world, "broker");
-    run->client_host = sim_host_new(run->world, "clients");
     choose_plan(run);
     tell_plan(run);
     make_weather(run);
@@ -400,13 +396,30 @@ void run_seed(struct run *run, const struct sim_options *options)
         live(run);
     if (!run_is_over(run))
         finish(run);
+}
+
+void run_seed(struct run *run, const struct sim_options *options)
+{
+    bool has_cluster = run_kind_of(run->seed) == RUN_CLUSTER;
+    struct sim_options o = *options;
+
+    o.net_connect_timeout_ns = SECOND;
+    run->world = sim_world_new(run->seed, &o);
+    run->client_host = sim_host_new(run->world, "clients");
+    if (has_cluster)
+        cluster_run(run);
+    else
+        run_broker(run);
     count_events(run);
     if (run_is_over(run))
         return;
     run->ends = true;
     sim_run_until(run->world, run_now(run) + SECOND, clients_are_gone, run);
     assert(clients_are_gone(run));
-    clients_free(run);
+    if (has_cluster)
+        cluster_run_free(run);
+    else
+        clients_free(run);
     history_fini(&run->history);
     sim_world_free(run->world);
 }

@@ -208,6 +208,8 @@ static void connected(struct io_op *op)
     struct peer *p = CONTAINER_OF(op, struct peer, connect.op);
 
     if (op->err) {
+        if (p->unreachable)
+            p->unreachable(p);
         open_again(p);
         return;
     }
@@ -225,8 +227,7 @@ static void retry(struct io_op *op)
     if (op->err)
         return;
     p->state = PEER_CONNECTING;
-    io_connect(p->run->client_loop, sim_host_address(p->run->broker_host), BROKER_PORT,
-               &p->connect);
+    io_connect(p->run->client_loop, sim_host_address(p->host), BROKER_PORT, &p->connect);
 }
 
 void peer_check(struct peer *p)
@@ -251,7 +252,7 @@ void peer_start(struct peer *p)
 void peer_init(struct peer *p, struct run *run, void (*opened)(struct peer *),
                void (*closed)(struct peer *))
 {
-    *p = (struct peer){.run = run, .opened = opened, .closed = closed};
+    *p = (struct peer){.run = run, .host = run->broker_host, .opened = opened, .closed = closed};
     p->connect.op.done = connected;
     p->retry.op.done = retry;
     p->recv.op.done = received;

@@ -42,9 +42,12 @@ enum peer_state {
 struct peer {
     struct list link; /* run->peers */
     struct run *run;
+    struct sim_host *host; /* of the broker that it talks to; may be changed at any time */
     enum peer_state state;
     void (*opened)(struct peer *p);
     void (*closed)(struct peer *p); /* behind the calls; it connects again by itself */
+    void (*unreachable)(
+        struct peer *p); /* it could not connect, and tries again; NULL: no matter */
     struct io_connect connect;
     struct io_conn *conn;
     struct io_timer retry;

@@ -27,9 +27,11 @@ const char *planted_text(int fault)
     return texts[fault];
 }
 
-bool planted_is_of_groups(int fault)
+enum run_kind planted_kind(int fault)
 {
-    return fault >= (int)PLANTED_FIRST_OF_GROUPS;
+    if (fault >= (int)PLANTED_FIRST_OF_CLUSTERS)
+        return RUN_CLUSTER;
+    return fault >= (int)PLANTED_FIRST_OF_GROUPS ? RUN_GROUPS : RUN_BROKER;
 }
 
 void planted_choose(int fault)
@@ -50,10 +52,10 @@ const char *planted_text(int fault)
     return "nothing";
 }
 
-bool planted_is_of_groups(int fault)
+enum run_kind planted_kind(int fault)
 {
     (void)fault;
-    return false;
+    return RUN_BROKER;
 }
 
 void planted_choose(int fault)

@@ -2,13 +2,13 @@
 #ifndef SL_TESTS_SIM_PLANTED_H
 #define SL_TESTS_SIM_PLANTED_H
 
-#include <stdbool.h>
+#include "run.h"
 
 /* Planted mistakes of this build, 1 to planted_count() (0 in the ordinary build); 0 is none. */
 int planted_count(void);
 const char *planted_text(int fault);
-/* It is found by runs with groups. */
-bool planted_is_of_groups(int fault);
+/* By which runs it is found. */
+enum run_kind planted_kind(int fault);
 /* For all that runs from now on in this process. */
 void planted_choose(int fault);
 

@@ -2,6 +2,7 @@
 #ifndef SL_TESTS_SIM_RUN_H
 #define SL_TESTS_SIM_RUN_H
 
+#include "base/attr.h"
 #include "base/rng.h"
 #include "broker/broker.h"
 #include "history.h"
@@ -20,9 +21,21 @@
 #define PRODUCERS_MAX 4
 #define CONSUMERS_MAX 3
 
-/* Seeds above this one are runs with consumer groups (group.h) instead of topics that come and go.
- */
-#define GROUP_SEEDS 1000000
+/* What a run is of, told by its seed: seeds of a kind begin behind its number of millions. */
+enum run_kind {
+    RUN_BROKER = 0,  /* one broker, topics that come and go */
+    RUN_GROUPS = 1,  /* one broker, consumer groups (group.h) */
+    RUN_CLUSTER = 2, /* three brokers (cluster.h) */
+    RUN_KINDS = 3,
+};
+
+#define RUN_KIND_SEEDS 1000000
+
+static inline enum run_kind run_kind_of(uint64_t seed)
+{
+    return (enum run_kind)MIN((seed - 1) / RUN_KIND_SEEDS, RUN_KINDS - 1);
+}
+
 #define OFFSETS_RETENTION_MINUTES 5
 
 /* Who chooses: kinds of choices of their own, so that each can be made dull alone (shrink.h). */
@@ -59,6 +72,9 @@ struct plan {
     int offsets_load_bytes;
     int offsets_partitions;
     bool has_slow_syncs;
+    /* runs with a cluster */
+    bool has_keeper_faults; /* sessions end, answers and requests are lost */
+    bool has_slow_network;
 };
 
 /* What was exercised: a run without it shows nothing. */
@@ -105,6 +121,13 @@ struct counts {
     int64_t told_to_wait; /* while groups were loaded */
     int64_t clock_jumps;
     int64_t agreed; /* looks at a group that has had time to agree */
+    /* clusters */
+    int64_t rules;         /* controllers that took over */
+    int64_t led;           /* leaders of partitions that were seen, one after the other */
+    int64_t expired;       /* sessions */
+    int64_t isolations;    /* of a broker from others */
+    int64_t truncations;   /* logs that a new leader has cut */
+    int64_t logs_compared; /* of replicas, at the end */
 };
 
 struct run {
@@ -123,9 +146,10 @@ struct run {
     struct io *client_io;
     struct io_loop *client_loop;
     struct clients *clients;
-    struct list peers;          /* struct peer by link */
-    struct group_world *groups; /* NULL: a run without */
-    int life;                   /* of the broker, counted */
+    struct list peers;             /* struct peer by link */
+    struct group_world *groups;    /* NULL: a run without */
+    struct cluster_world *cluster; /* NULL: a run with one broker */
+    int life;                      /* of the broker, counted */
     bool is_sparse;    /* this life: bursts and silences, so that nobody hides a lost wake-up */
     bool no_producing; /* the end: only what is there is read */
     bool ends;         /* the clients' process ends */

@@ -125,7 +125,7 @@ static void tell_if(struct run *run, bool is_so, const char *what)
         tell(run, "  with %s", what);
 }
 
-void tell_plan(struct run *run)
+static void tell_broker_plan(struct run *run)
 {
     const struct plan *p = &run->plan;
 
@@ -134,9 +134,32 @@ void tell_plan(struct run *run)
          p->dirs == 1 ? "directory" : "directories", p->producers,
          p->producers == 1 ? "producer" : "producers", p->consumers,
          p->consumers == 1 ? "consumer" : "consumers");
+}
+
+static void tell_cluster_plan(struct run *run)
+{
+    const struct plan *p = &run->plan;
+
+    tell(run, "seed %" PRIu64 ": three brokers with %d %s, %d misfortunes, %d %s and %d %s",
+         run->seed, p->shards, p->shards == 1 ? "shard" : "shards", p->lives, p->producers,
+         p->producers == 1 ? "producer" : "producers", p->consumers,
+         p->consumers == 1 ? "consumer" : "consumers");
+}
+
+void tell_plan(struct run *run)
+{
+    const struct plan *p = &run->plan;
+
+    if (run->cluster)
+        tell_cluster_plan(run);
+    else
+        tell_broker_plan(run);
     tell_if(run, p->has_crashes, "crashes");
     tell_if(run, p->has_power_cuts, "power cuts");
     tell_if(run, p->has_network_faults, "a bad network");
+    tell_if(run, p->has_slow_network, "a slow network");
+    tell_if(run, p->has_slow_syncs, "slow disks");
+    tell_if(run, p->has_keeper_faults, "a bad keeper");
     tell_if(run, p->has_disk_errors, "disk errors");
     tell_if(run, p->has_small_disk, "a small disk");
     tell_if(run, p->has_weather, "short reads and cold caches");

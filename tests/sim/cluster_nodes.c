@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The brokers of a cluster: their settings, their lives, and their sessions with the keeper. A
+ * session ends when its broker has been silent for longer than the timeout, dead or paused; only
+ * then do others learn of it, as from a real service. A supervisor starts what has died.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "cluster.h"
+
+#define SESSION_MS 800
+#define DOWN_NS_MAX (2 * SECOND)
+
+static void set(struct config *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void set(struct config *c, const char *fmt, ...)
+{
+    char *message = NULL;
+    char setting[128];
+    va_list ap;
+    enum err err;
+
+    va_start(ap, fmt);
+    vsnprintf(setting, sizeof(setting), fmt, ap);
+    va_end(ap);
+    err = config_load_setting(c, str_of(setting), &message);
+    assert(!err);
+}
+
+/* Rare things are frequent, and what takes seconds takes a moment. */
+static struct config *settings(const struct node *n)
+{
+    struct config *c = config_new();
+    char *message = NULL;
+    enum err err;
+
+    set(c, "node.id=%d", n->id);
+    set(c, "listeners=PLAINTEXT://%s:%d", sim_host_address(n->host), BROKER_PORT);
+    set(c, "log.dirs=/data");
+    set(c, "num.shards=%d", n->run->plan.shards);
+    set(c, "auto.create.topics.enable=false");
+    set(c, "zookeeper.session.timeout.ms=%d", SESSION_MS);
+    set(c, "replica.lag.time.max.ms=%d", 500);
+    set(c, "replica.fetch.wait.max.ms=%d", 50);
+    set(c, "replica.fetch.backoff.ms=%d", 50);
+    set(c, "replica.socket.timeout.ms=%d", 1000);
+    set(c, "controller.socket.timeout.ms=%d", 1000);
+    set(c, "log.retention.check.interval.ms=%d", 30000);
+    set(c, "log.flush.offset.checkpoint.interval.ms=%d", 300);
+    set(c, "log.flush.start.offset.checkpoint.interval.ms=%d", 400);
+    set(c, "replica.high.watermark.checkpoint.interval.ms=%d", 250);
+    set(c, "log.segment.delete.delay.ms=%d", 100);
+    set(c, "log.index.interval.bytes=%d", 400);
+    err = config_validate(c, &message);
+    assert(!err);
+    return c;
+}
+
+/* ---- a life ------------------------------------------------------------------------------- */
+
+static void ready(void *ctx, const struct broker_ready *r)
+{
+    struct node *n = ctx;
+
+    n->is_ready = true;
+    tell(n->run, "broker %d is ready, %lld bytes were cut", n->id, (long long)r->bytes_cut);
+    n->run->counts.starts++;
+    n->run->counts.cut_bytes += r->bytes_cut;
+    if (r->damaged > 0)
+        violate(n->run, "%d partitions are damaged at broker %d, and no disk has changed its bytes",
+                r->damaged, n->id);
+}
+
+static void progress(void *ctx, int64_t bytes, int32_t loaded, int32_t total)
+{
+    (void)ctx, (void)bytes, (void)loaded, (void)total;
+}
+
+static void stopped(void *ctx, enum err err, const char *why)
+{
+    struct node *n = ctx;
+
+    n->is_stopped = true;
+    n->stop_err = err;
+    tell(n->run, "broker %d stops: %s", n->id, why ? why : "");
+}
+
+static struct keeper *open_keeper(void *ctx, struct io_loop *loop,
+                                  const struct keeper_events *events, void *events_ctx)
+{
+    struct node *n = ctx;
+    struct keeper *k = keeper_memory_open(n->run->cluster->keeper, loop, events, events_ctx);
+
+    n->session = keeper_session_id(k);
+    return k;
+}
+
+static void node_main(struct io *io, void *ctx)
+{
+    struct node *n = ctx;
+    struct broker_args args = {
+        .io = io,
+        .config = settings(n),
+        .software = "strandline in a simulated world",
+        .ready = ready,
+        .progress = progress,
+        .stopped = stopped,
+        .open_keeper = open_keeper,
+        .ctx = n,
+    };
+    struct broker *broker;
+    char *message = NULL;
+
+    if (broker_open(&args, &broker, &message)) {
+        trace_error("sim.open_failed", "message=\"%s\"", message ? message : "");
+        n->run->counts.failed_starts++;
+        free(message);
+        return;
+    }
+    io_run(io);
+    broker_close(broker);
+}
+
+/* What only the broker's own words tell. */
+static void count_line(void *ctx, enum trace_level level, const char *line)
+{
+    struct counts *counts = ctx;
+
+    (void)level;
+    counts->rules += strstr(line, "controller.took_over") != NULL;
+    counts->truncations += strstr(line, "partition.truncating") != NULL;
+}
+
+void node_begin(struct node *n)
+{
+    struct io_options options = {
+        .trace_level = TRACE_INFO, .trace_sink = count_line, .trace_ctx = &n->run->counts};
+
+    n->is_ready = n->is_stopped = false;
+    n->starts_ns = INT64_MAX;
+    tell(n->run, "broker %d starts", n->id);
+    n->io = sim_process_start(n->host, &options, node_main, n);
+}
+
+bool node_lives(const struct node *n)
+{
+    return n->io && sim_process_is_alive(n->io);
+}
+
+struct keeper *node_keeper(const struct node *n)
+{
+    return n->session ? keeper_memory_find(n->run->cluster->keeper, n->session) : NULL;
+}
+
+/* ---- what happens to it ------------------------------------------------------------------- */
+
+/* Others find out when the session ends, however soon the next life begins. */
+static void fall_silent(struct node *n)
+{
+    struct cluster_world *w = n->run->cluster;
+
+    if (!node_keeper(n))
+        return;
+    assert(w->doomed_count < DOOMED_MAX);
+    w->doomed[w->doomed_count++] =
+        (struct doomed){.session = n->session, .ends_ns = run_now(n->run) + SESSION_MS * MS};
+}
+
+static void note_death(struct node *n)
+{
+    fall_silent(n);
+    n->starts_ns = run_now(n->run) + (int64_t)run_choose(n->run, 20) * DOWN_NS_MAX / 20;
+}
+
+void node_kill(struct node *n)
+{
+    if (!node_lives(n))
+        return;
+    tell(n->run, "broker %d is killed", n->id);
+    sim_process_kill(n->io);
+    n->run->counts.crashes++;
+    note_death(n);
+}
+
+void node_cut_power(struct node *n)
+{
+    tell(n->run, "power is cut of broker %d", n->id);
+    sim_host_power_cut(n->host);
+    n->run->counts.power_cuts++;
+    if (n->starts_ns == INT64_MAX)
+        note_death(n);
+}
+
+void node_pause(struct node *n, int64_t ns)
+{
+    tell(n->run, "broker %d stands still for %lld ms", n->id, (long long)(ns / MS));
+    sim_host_pause(n->host, ns);
+    n->paused_ns = run_now(n->run) + ns;
+    if (ns >= SESSION_MS * MS)
+        fall_silent(n);
+}
+
+static void look_after(struct node *n)
+{
+    if (n->io && !node_lives(n) && n->starts_ns == INT64_MAX) {
+        tell(n->run, "broker %d has ended%s", n->id, n->is_stopped ? "" : " at a call");
+        n->run->counts.clean_stops += n->is_stopped && !n->stop_err;
+        note_death(n);
+    }
+    if (run_now(n->run) >= n->starts_ns && !n->run->cluster->keeps_down)
+        node_begin(n);
+}
+
+static void end_sessions(struct cluster_world *w)
+{
+    int kept = 0;
+
+    for (int i = 0; i < w->doomed_count; i++) {
+        struct doomed d = w->doomed[i];
+        struct keeper *k = keeper_memory_find(w->keeper, d.session);
+
+        if (run_now(w->run) < d.ends_ns) {
+            w->doomed[kept++] = d;
+        } else if (k) {
+            tell(w->run, "session %lld ends", (long long)d.session);
+            w->run->counts.expired++;
+            keeper_memory_expire(k);
+        }
+    }
+    w->doomed_count = kept;
+}
+
+void nodes_look_after(struct run *run)
+{
+    end_sessions(run->cluster);
+    for (int i = 0; i < NODES; i++)
+        look_after(&run->cluster->nodes[i]);
+}
+
+bool nodes_are_ready(const struct run *run)
+{
+    for (int i = 0; i < NODES; i++) {
+        const struct node *n = &run->cluster->nodes[i];
+
+        if (!node_lives(n) || !n->is_ready || run_now(run) < n->paused_ns)
+            return false;
+    }
+    return run->cluster->doomed_count == 0;
+}
+
+void nodes_make(struct run *run)
+{
+    struct cluster_world *w = xcalloc(1, sizeof(*w));
+
+    w->run = run;
+    w->keeper = keeper_memory_new();
+    run->cluster = w;
+    for (int i = 0; i < NODES; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "broker%d", i + 1);
+        w->nodes[i] = (struct node){
+            .run = run,
+            .id = i + 1,
+            .host = sim_host_new(run->world, name),
+            .starts_ns = INT64_MAX,
+        };
+    }
+}
+
+void nodes_free(struct run *run)
+{
+    keeper_memory_free(run->cluster->keeper);
+    free(run->cluster->ids);
+    free(run->cluster);
+}
