@@ -4,11 +4,10 @@
  * the newest one, one round of requests at a time. A broker that cannot be reached is tried again
  * as long as it is registered; in its next life it begins with nothing.
  *
- * Between rounds it is asked now and then whether it is there. One that refuses the connection is
- * suspect: its process is gone, and its session will say so seconds later. A machine that is silent
- * is not: nobody knows what it does.
+ * Each is also asked now and then whether it is there (probe.h): what a suspect leads moves.
  */
 #include "broker/cluster.h"
+#include "broker/probe.h"
 
 #include <stdlib.h>
 
@@ -16,7 +15,6 @@
 #include "base/planted.h"
 
 #define RETRY_NS 100000000
-#define ASK_NS 150000000
 
 struct announcement {
     struct list link;
@@ -28,15 +26,12 @@ struct announcement {
     struct arena arena;
     struct controller_orders orders;
     struct client_call call;
-    struct api_versions_request question;
-    struct io_timer retry; /* of a round that failed, or to ask again */
-    bool is_asking;
-    bool has_refused; /* it is suspect */
+    struct io_timer retry; /* of a round that failed */
+    struct probe probe;
 };
 
 static void send_next(struct announcement *a);
 static void begin(struct announcement *a);
-static void ask(struct announcement *a);
 
 /* Its next life is another matter. */
 static bool is_current(const struct announcement *a)
@@ -74,40 +69,20 @@ static void retry_due(struct io_op *op)
 {
     struct announcement *a = CONTAINER_OF(op, struct announcement, retry.op);
 
-    if (op->err)
-        return;
-    if (a->told != a->cluster->control->image)
+    if (!op->err)
         begin(a);
-    else if (is_current(a) && !a->is_asking)
-        ask(a);
-}
-
-static void look_again(struct announcement *a, int64_t in_ns)
-{
-    struct control *c = a->cluster->control;
-
-    a->retry.op.done = retry_due;
-    io_timer_set(c->loop, &a->retry, io_loop_mono_ns(c->loop) + in_ns);
-}
-
-static void note_refusal(struct announcement *a, enum err err)
-{
-    if (!err)
-        a->has_refused = false;
-    if (err != ERR_REFUSED || a->has_refused)
-        return;
-    a->has_refused = true;
-    rule_suspect(a->cluster, a->to);
 }
 
 /* The whole difference again: it may be another one by now. */
 static void retry_later(struct announcement *a, enum err err)
 {
-    if (!a->has_refused)
+    struct control *c = a->cluster->control;
+
+    if (!a->probe.has_refused)
         trace_warn("controller.broker_not_told", "broker=%d error=%s", a->to, err_name(err));
     metadata_image_put(a->under_way);
     a->under_way = NULL;
-    look_again(a, RETRY_NS);
+    io_timer_set(c->loop, &a->retry, io_loop_mono_ns(c->loop) + RETRY_NS);
 }
 
 static void answered(struct client_call *call)
@@ -115,7 +90,7 @@ static void answered(struct client_call *call)
     struct announcement *a = CONTAINER_OF(call, struct announcement, call);
     enum err err = answer_of(a);
 
-    note_refusal(a, err);
+    probe_note(&a->probe, err);
     if (err && !(PLANTED(ORDERS_FORGOTTEN) && a->call.err))
         retry_later(a, err);
     else
@@ -128,32 +103,6 @@ static void send(struct announcement *a, int16_t api_key, const void *request)
     a->call.api_key = api_key;
     a->call.target = a->to;
     a->call.request = request;
-    client_call(a->cluster->peers, &a->call);
-}
-
-static void asked(struct client_call *call)
-{
-    struct announcement *a = CONTAINER_OF(call, struct announcement, call);
-
-    a->is_asking = false;
-    note_refusal(a, call->err);
-    /* A connection that broke is tried again at once: who is gone refuses it. */
-    if (a->told != a->cluster->control->image)
-        begin(a);
-    else
-        look_again(a, call->err == ERR_NETWORK_EXCEPTION ? 0 : ASK_NS);
-}
-
-static void ask(struct announcement *a)
-{
-    wire_init(&api_versions_request_schema, &a->question);
-    a->question.client_software_name = STR_LIT("strandline");
-    a->question.client_software_version = STR_LIT("0");
-    a->is_asking = true;
-    a->call.done = asked;
-    a->call.api_key = API_API_VERSIONS;
-    a->call.target = a->to;
-    a->call.request = &a->question;
     client_call(a->cluster->peers, &a->call);
 }
 
@@ -180,12 +129,8 @@ static void begin(struct announcement *a)
 {
     struct control *c = a->cluster->control;
 
-    if (a->under_way || a->is_asking || !is_current(a))
+    if (a->under_way || !is_current(a) || a->told == c->image)
         return;
-    if (a->told == c->image) {
-        look_again(a, ASK_NS);
-        return;
-    }
     io_cancel(&a->retry.op);
     a->under_way = metadata_image_get(c->image);
     arena_reset(&a->arena);
@@ -201,6 +146,13 @@ static struct announcement *find(struct list *all, int32_t id)
     return NULL;
 }
 
+static void refused(struct probe *probe)
+{
+    struct announcement *a = CONTAINER_OF(probe, struct announcement, probe);
+
+    rule_suspect(a->cluster, a->to);
+}
+
 static struct announcement *announcement_new(struct cluster *k, int32_t to)
 {
     struct announcement *a = xcalloc(1, sizeof(*a));
@@ -208,7 +160,9 @@ static struct announcement *announcement_new(struct cluster *k, int32_t to)
     a->cluster = k;
     a->to = to;
     a->epoch = -1;
+    a->retry.op.done = retry_due;
     arena_init(&a->arena, 0);
+    probe_init(&a->probe, k->peers, refused);
     list_push_back(rule_announcements(k->rule), &a->link);
     return a;
 }
@@ -219,9 +173,21 @@ static void forget_told(struct announcement *a, int64_t epoch)
     metadata_image_put(a->under_way);
     metadata_image_put(a->told);
     a->under_way = NULL;
-    a->is_asking = a->has_refused = false;
     a->told = metadata_image_new();
     a->epoch = epoch;
+    probe_set_target(&a->probe, -1);
+    probe_set_target(&a->probe, a->to);
+}
+
+/* Whoever comes back does so in another life. */
+static void leave_alone(struct cluster *k)
+{
+    LIST_EACH (node, rule_announcements(k->rule)) {
+        struct announcement *a = LIST_ENTRY(node, struct announcement, link);
+
+        if (!metadata_find_broker(k->control->image, a->to))
+            probe_set_target(&a->probe, -1);
+    }
 }
 
 void announce(struct cluster *k)
@@ -230,6 +196,7 @@ void announce(struct cluster *k)
 
     if (!k->rule)
         return;
+    leave_alone(k);
     for (int32_t i = 0; i < c->image->broker_count; i++) {
         const struct metadata_broker *b = c->image->brokers[i];
         struct announcement *a;
@@ -263,6 +230,7 @@ void announcements_stop(struct list *announcements)
 
         client_call_fini(&a->call);
         io_cancel(&a->retry.op);
+        probe_stop(&a->probe);
     }
 }
 

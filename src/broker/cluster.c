@@ -6,6 +6,11 @@
  * when it goes.
  *
  * A result of an election that is not known is looked up: the node names its session.
+ *
+ * Whoever is not the controller asks the one that is whether it is there (probe.h). When its
+ * process is gone, its node is removed by the one who is elected in its place, before its session
+ * ends: at most one of them is, by the version of the epoch, which also ends whatever the one
+ * before could still store.
  */
 #include "broker/cluster.h"
 
@@ -41,6 +46,9 @@ void cluster_tell_peers(struct cluster *k)
         if (e && b->id != c->broker->node_id)
             client_broker_set(k->peers, b->id, e->host, (uint16_t)e->port);
     }
+    probe_set_target(&k->probe, k->rule || c->image->controller_id == c->broker->node_id
+                                    ? -1
+                                    : c->image->controller_id);
 }
 
 /* ---- the election ----------------------------------------------------------------------- */
@@ -69,6 +77,19 @@ static void try_later(struct cluster *k)
     io_timer_set(k->control->loop, &k->retry, io_loop_mono_ns(k->control->loop) + RETRY_NS);
 }
 
+/* The controller's process is gone, and its node will stay as long as its session. */
+static void controller_refused(struct probe *probe)
+{
+    struct cluster *k = CONTAINER_OF(probe, struct cluster, probe);
+
+    if (k->rule || k->control->stopping || k->broker_epoch < 0)
+        return;
+    trace_warn("controller.suspect", "broker=%d note=\"it is the controller\"", probe->target);
+    k->must_look = k->is_called;
+    if (!k->is_called)
+        stand(k);
+}
+
 static void node_changed(struct keeper_watch *w, enum keeper_event_kind kind)
 {
     struct cluster *k = CONTAINER_OF(w, struct cluster, watch);
@@ -90,36 +111,37 @@ static void elected(struct keeper_call *call)
 {
     struct cluster *k = CONTAINER_OF(call, struct cluster, call);
     enum err err = call->err;
-    int32_t epoch = 0;
-    int32_t version = k->ops[1].version + 1;
 
-    if (!err)
-        err = znode_epoch_parse(k->ops[1].data, &epoch);
     call_fini(k);
     if (!err)
-        rule_begin(k, epoch, version);
+        rule_begin(k, k->epoch + 1, k->epoch_version + 1);
     else
         try_later(k);
 }
 
-static void run(struct cluster *k, int32_t epoch, int32_t version)
+static void run(struct cluster *k)
 {
     struct control *c = k->control;
+    int n = 0;
 
     k->texts[0] = znode_controller_json(c->broker->node_id, io_wall_ms(c->broker->io));
-    k->texts[1] = znode_epoch_text(epoch + 1);
-    k->ops[0] = (struct keeper_op){.kind = KEEPER_CREATE,
-                                   .path = ZNODE_CONTROLLER,
-                                   .data = text_bytes(k->texts[0]),
-                                   .version = -1,
-                                   .is_ephemeral = true};
-    k->ops[1] = (struct keeper_op){.kind = KEEPER_SET,
-                                   .path = ZNODE_CONTROLLER_EPOCH,
-                                   .data = text_bytes(k->texts[1]),
-                                   .version = version};
+    k->texts[1] = znode_epoch_text(k->epoch + 1);
+    /* The epoch first: its version says that nobody else was elected since the node was seen. */
+    k->ops[n++] = (struct keeper_op){.kind = KEEPER_SET,
+                                     .path = ZNODE_CONTROLLER_EPOCH,
+                                     .data = text_bytes(k->texts[1]),
+                                     .version = k->epoch_version};
+    if (k->deposes)
+        k->ops[n++] =
+            (struct keeper_op){.kind = KEEPER_DELETE, .path = ZNODE_CONTROLLER, .version = -1};
+    k->ops[n++] = (struct keeper_op){.kind = KEEPER_CREATE,
+                                     .path = ZNODE_CONTROLLER,
+                                     .data = text_bytes(k->texts[0]),
+                                     .version = -1,
+                                     .is_ephemeral = true};
     k->is_called = true;
     k->call.done = elected;
-    keeper_multi(c->keeper, k->ops, 2, &k->call);
+    keeper_multi(c->keeper, k->ops, n, &k->call);
 }
 
 static void epoch_made(struct keeper_call *call)
@@ -144,41 +166,62 @@ static void make_epoch(struct cluster *k)
 }
 
 /* The call's answer, and the end of the call. */
-static enum err take_epoch(struct cluster *k, int32_t *epoch, int32_t *version)
+static enum err take_epoch(struct cluster *k)
 {
     enum err err = k->call.err;
 
-    *version = k->call.stat.version;
+    k->epoch_version = k->call.stat.version;
     if (!err)
-        err = znode_epoch_parse(k->call.data, epoch);
+        err = znode_epoch_parse(k->call.data, &k->epoch);
     call_fini(k);
     return err;
+}
+
+/* The process before this one had the node, and is gone. */
+static bool is_of_past(const struct cluster *k, int64_t owner)
+{
+    return owner != 0 && owner == k->past_session;
+}
+
+static void suspect_read(struct keeper_call *call)
+{
+    struct cluster *k = CONTAINER_OF(call, struct cluster, call);
+    int64_t owner = call->stat.ephemeral_owner;
+    int32_t id = -1;
+    enum err err = call->err ? call->err : znode_controller_parse(call->data, &id);
+
+    call_fini(k);
+    if (!err && (is_of_past(k, owner) || (id == k->probe.target && k->probe.has_refused)))
+        run(k);
+    else
+        try_later(k);
 }
 
 static void epoch_read(struct keeper_call *call)
 {
     struct cluster *k = CONTAINER_OF(call, struct cluster, call);
-    int32_t version = 0;
-    int32_t epoch = 0;
-    enum err err = take_epoch(k, &epoch, &version);
+    enum err err = take_epoch(k);
 
-    if (!err)
-        run(k, epoch, version);
-    else if (err == ERR_NOT_FOUND)
+    if (!err && k->deposes) {
+        k->is_called = true;
+        k->call.done = suspect_read;
+        keeper_get(k->control->keeper, ZNODE_CONTROLLER, NULL, &k->call);
+    } else if (!err) {
+        run(k);
+    } else if (err == ERR_NOT_FOUND) {
         make_epoch(k);
-    else
+    } else {
         try_later(k);
+    }
 }
 
 /* Ours, although we did not hear so: the answer to the election was lost. */
 static void epoch_of_ours(struct keeper_call *call)
 {
     struct cluster *k = CONTAINER_OF(call, struct cluster, call);
-    int32_t version = 0;
-    int32_t epoch = 0;
 
-    if (!take_epoch(k, &epoch, &version))
-        rule_begin(k, epoch, version);
+    if (!take_epoch(k))
+        rule_begin(k, k->epoch, k->epoch_version);
     else
         try_later(k);
 }
@@ -188,14 +231,16 @@ static void node_seen(struct keeper_call *call)
     struct cluster *k = CONTAINER_OF(call, struct cluster, call);
     enum err err = call->err;
     int64_t session = keeper_session_id(k->control->keeper);
-    bool is_ours = !err && session != 0 && call->stat.ephemeral_owner == session;
+    int64_t owner = call->stat.ephemeral_owner;
+    bool is_ours = !err && session != 0 && owner == session;
 
     call_fini(k);
+    k->deposes = !err && !is_ours && (k->probe.has_refused || is_of_past(k, owner));
     if (err && err != ERR_NOT_FOUND) {
         try_later(k);
-    } else if (err || is_ours) {
+    } else if (err || is_ours || k->deposes) {
         k->is_called = true;
-        k->call.done = err ? epoch_read : epoch_of_ours;
+        k->call.done = is_ours ? epoch_of_ours : epoch_read;
         keeper_get(k->control->keeper, ZNODE_CONTROLLER_EPOCH, NULL, &k->call);
     } else if (k->must_look) {
         stand(k);
@@ -231,6 +276,7 @@ static void registered(struct registration *r)
         return;
     }
     k->broker_epoch = r->broker_epoch;
+    past_session_note(k, keeper_session_id(c->keeper));
     trace_info("cluster.registered", "broker=%d epoch=%lld", c->broker->node_id,
                (long long)r->broker_epoch);
     config_changes_watch(k);
@@ -267,6 +313,7 @@ void cluster_start(struct control *c)
         .keeper = c->keeper,
         .loop = c->loop,
         .broker_id = c->broker->node_id,
+        .previous_session = k->past_session,
         .wait_ns = (timeout_ms + REGISTRATION_MARGIN_MS) * 1000000,
     };
 
@@ -285,10 +332,12 @@ struct cluster *cluster_new(struct control *c)
     k->control = c;
     k->broker_epoch = -1;
     k->last_note = -1;
+    k->past_session = past_session_read(c->broker);
     list_init(&k->proposals);
     k->peers = broker_client(c->loop, c->broker,
                              config_i32(c->config, CONFIG_CONTROLLER_SOCKET_TIMEOUT_MS),
                              RECONNECT_MAX_MS);
+    probe_init(&k->probe, k->peers, controller_refused);
     return k;
 }
 

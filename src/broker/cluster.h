@@ -3,6 +3,7 @@
 #define SL_BROKER_CLUSTER_H
 
 #include "broker/control.h"
+#include "broker/probe.h"
 #include "client/client.h"
 #include "controller/controller.h"
 #include "keeper/registration.h"
@@ -21,11 +22,18 @@ struct cluster {
     struct registration registration;
     char *registration_json;
     int64_t broker_epoch; /* -1: not registered */
+    int64_t past_session; /* of the process before; 0: not known */
+    int64_t session;      /* as it is noted for the next one */
+    struct io_job session_job;
     /* the election */
     struct keeper_watch watch; /* of the controller's node */
     struct keeper_call call;
-    struct keeper_op ops[2];
+    struct keeper_op ops[3];
     char *texts[2];
+    int32_t epoch; /* as it was read, with the version of its node */
+    int32_t epoch_version;
+    bool deposes;       /* the controller of now is suspect */
+    struct probe probe; /* of the controller, where it is another broker */
     struct io_timer retry;
     struct rule *rule; /* NULL: another broker is the controller */
     /* changes of configurations by others: config_changes.c */
@@ -68,6 +76,13 @@ void rule_let_go(struct cluster *k, int32_t broker_id,
 
 /* A broker's process is gone, although its session has not ended: what it leads moves. */
 void rule_suspect(struct cluster *k, int32_t broker_id);
+
+/* ---- past_session.c --------------------------------------------------------------------- */
+
+/* Blocking, before io_run; 0: nobody knows. */
+int64_t past_session_read(const struct broker *b);
+/* For the process behind this one; once. */
+void past_session_note(struct cluster *k, int64_t session);
 
 /* ---- leave.c ---------------------------------------------------------------------------- */
 

@@ -92,6 +92,7 @@ struct store_ops;
 
 /* ---- cluster.c: this broker among others */
 
+/* Blocking, before io_run. */
 struct cluster *cluster_new(struct control *c);
 void cluster_free(struct cluster *k);
 /* Everything is loaded and listens: registers, and stands for election. */

@@ -141,6 +141,7 @@ void cluster_close(struct control *c, void (*done)(void *ctx), void *ctx)
 
     io_cancel(&k->retry.op);
     registration_cancel(&k->registration);
+    probe_stop(&k->probe);
     if (k->rule)
         announcements_stop(rule_announcements(k->rule));
     if (k->leave) {

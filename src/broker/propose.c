@@ -7,7 +7,6 @@
  */
 #include "broker/cluster.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -409,19 +408,6 @@ static void change_at_control(struct io_msg *msg)
     propose_next(k);
 }
 
-static void say_proposal(const struct partition *p, const struct isr_change *g)
-{
-    char ids[160] = "";
-    size_t n = 0;
-
-    for (int32_t i = 0; i < g->count && n < sizeof(ids); i++)
-        n += (size_t)snprintf(ids + n, sizeof(ids) - n, "%s%d", i > 0 ? "," : "",
-                              g->isr[i].broker_id);
-    trace_info("partition.isr_proposed", "topic=%s partition=%d isr=%s of=%d end=%lld hw=%lld",
-               p->topic, p->index, ids, p->replica.member_count, (long long)log_end_offset(p->log),
-               (long long)p->replica.high_watermark);
-}
-
 void propose_isr(struct partition *p)
 {
     struct isr_change *g = xcalloc(1, sizeof(*g));
@@ -439,7 +425,6 @@ void propose_isr(struct partition *p)
         g->isr[i].broker_epoch = members[i]->proposed_as;
     }
     free(members);
-    say_proposal(p, g);
     g->msg.fn = change_at_control;
     io_post(control_loop(p->broker), &g->msg);
 }

@@ -8,8 +8,11 @@
  * Where a partition has one replica this is all there is: it leads, and its high watermark follows
  * what its log acknowledges.
  */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/planted.h"
 #include "broker/cluster.h"
 #include "broker/coordinator.h"
@@ -315,10 +318,29 @@ void replicate_try_again(struct partition *p)
                         shard_now_ns(p->owner) + p->replica.backoff_max_ms * 1000000);
 }
 
+static void say_isr(const struct partition *p)
+{
+    int32_t *isr = xcalloc((size_t)p->replica.member_count, sizeof(*isr));
+    int32_t count = replica_isr(&p->replica, isr);
+    char text[160] = "";
+    size_t n = 0;
+
+    for (int32_t i = 0; i < count && n < sizeof(text); i++)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%d", i > 0 ? "," : "", isr[i]);
+    trace_info("partition.isr", "topic=%s partition=%d isr=%s replicas=%d end=%lld hw=%lld",
+               p->topic, p->index, text, p->replica.member_count, (long long)log_end_offset(p->log),
+               (long long)p->replica.high_watermark);
+    free(isr);
+}
+
 void replicate_altered(struct partition *p, const struct replica_altered *answer)
 {
     struct replica_event e = {.kind = REPLICA_ALTERED, .altered = *answer};
+    int32_t before = p->replica.partition_epoch;
 
-    if (p->log && !p->refusing)
-        tell(p, &e);
+    if (!p->log || p->refusing)
+        return;
+    tell(p, &e);
+    if (p->replica.partition_epoch != before)
+        say_isr(p);
 }

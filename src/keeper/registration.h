@@ -24,7 +24,7 @@ struct registration_args {
     struct io_loop *loop;
     int32_t broker_id;
     struct bytes data;        /* znode_broker_json; borrowed until done */
-    int64_t previous_session; /* that this process has had; 0: none */
+    int64_t previous_session; /* whose owner is gone, however alive it seems; 0: none */
     int64_t wait_ns;          /* for another session's end: its timeout and a margin */
 };
 
