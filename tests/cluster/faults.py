@@ -34,12 +34,15 @@ def free_port():
 
 
 class Broker:
+    """A broker's process, and what has happened to it in this scenario."""
+
     def __init__(self, cluster, number):
         self.cluster = cluster
         self.number = number
         self.port = free_port()
         self.dir = os.path.join(cluster.work, f"b{number}")
         self.process = None
+        self.story = []
 
     def address(self):
         return f"127.0.0.1:{self.port}"
@@ -60,13 +63,21 @@ class Broker:
             stdout=out, stderr=out)
 
     def send(self, signo):
+        self.note(signal.Signals(signo).name)
         self.process.send_signal(signo)
 
+    def note(self, what):
+        """The controller is another case: nobody notices but its peers."""
+        rules = (self.cluster.ask("cluster") or {}).get("controller", -1) == self.number
+        self.story.append(f"{what} {self.number}{' (controller)' if rules else ''}")
+
     def kill(self):
+        self.note("kill")
         self.process.kill()
         self.process.wait()
 
     def stop(self):
+        self.note("stop")
         self.process.terminate()
         code = self.process.wait(30)
         if code != 0:
@@ -150,9 +161,9 @@ class Writer(threading.Thread):
     def run(self):
         producer = KafkaProducer(
             bootstrap_servers=self.cluster.bootstrap(), acks="all", enable_idempotence=True,
-            linger_ms=2, request_timeout_ms=5000, delivery_timeout_ms=120000,
+            linger_ms=2, request_timeout_ms=1000, delivery_timeout_ms=120000,
             reconnect_backoff_ms=20, reconnect_backoff_max_ms=200, retry_backoff_ms=20,
-            metadata_max_age_ms=5000)
+            metadata_max_age_ms=1000)
         while not self.ending.is_set():
             value = b"%d" % self.sent
             try:
@@ -166,8 +177,9 @@ class Writer(threading.Thread):
         producer.close()
 
     def longest_gap(self):
-        """Of any partition."""
-        return max(b - a for times in self.times.values() for a, b in zip(times, times[1:]))
+        """Of any partition: seconds, the partition, and when it began."""
+        return max((b - a, p, a) for p, times in self.times.items()
+                   for a, b in zip(times, times[1:]))
 
     def acks_from(self, when):
         return sum(t >= when for times in self.times.values() for t in times)
@@ -301,6 +313,8 @@ def run(cluster, name):
     writer = Writer(cluster, topic)
     writer.start()
     wait_for(lambda: len(writer.acked), "the first acknowledgements", lambda n: n > ACKS_MIN)
+    for broker in cluster.brokers:
+        broker.story = []
     begin = time.monotonic()
     SCENARIOS[name](cluster, topic)
     wait_for(lambda: cluster.is_whole(topic), "whole in-sync sets")
@@ -314,8 +328,11 @@ def run(cluster, name):
     check_history(writer, read_all(cluster, topic))
     wait_for(lambda: cluster.is_whole(topic), "whole in-sync sets")
     check_logs(cluster, topic)
+    gap, partition, since = writer.longest_gap()
+    story = ", ".join(what for broker in cluster.brokers for what in broker.story)
     print(f"ok   {name}: {len(writer.acked)} records, longest time without an acknowledgement "
-          f"{writer.longest_gap():.2f} s, whole again after {healed - begin:.1f} s", flush=True)
+          f"{gap:.2f} s (partition {partition}, from {since - begin:.1f} s on), whole again after "
+          f"{healed - begin:.1f} s; {story}", flush=True)
 
 
 def configurations_reach_everybody(cluster):
