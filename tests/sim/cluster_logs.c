@@ -2,6 +2,7 @@
 /*
  * When all brokers of a cluster have stopped cleanly, the replicas of a partition are the same
  * bytes: of the logs that are there, whole ones, none may differ. Segments may begin elsewhere.
+ * Of topics that were deleted nothing is there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,16 +67,43 @@ static void compare(struct run *run, const struct topic *t, int32_t partition,
     buf_fini(&first);
 }
 
+/* Nothing is left of a topic that was deleted. */
+static void look_for_leftovers(struct run *run, const struct topic *t, struct io *const ios[NODES])
+{
+    for (int i = 0; i < NODES; i++)
+        for (int32_t k = 0; k < t->partitions; k++) {
+            struct io_stat st;
+            char dir[64];
+
+            snprintf(dir, sizeof(dir), "/data/%s-%d", t->name, k);
+            if (!io_path_stat(ios[i], dir, &st))
+                violate(run, "%s was deleted, and broker %d has a log of its partition %d", t->name,
+                        i + 1, k);
+        }
+}
+
+static bool is_made_again(const struct history *h, const struct topic *t)
+{
+    for (const struct topic *next = t + 1; next < h->topics + h->topic_count; next++)
+        if (strcmp(next->name, t->name) == 0)
+            return true;
+    return false;
+}
+
 void logs_compare(struct run *run)
 {
     struct io *ios[NODES];
 
     for (int i = 0; i < NODES; i++)
         ios[i] = sim_process_start(run->cluster->nodes[i].host, NULL, NULL, NULL);
-    for (int i = 0; i < run->history.topic_count; i++)
-        for (int32_t k = 0; k < run->history.topics[i].partitions; k++)
-            if (run->history.topics[i].state == TOPIC_THERE)
-                compare(run, &run->history.topics[i], k, ios);
+    for (int i = 0; i < run->history.topic_count; i++) {
+        const struct topic *t = &run->history.topics[i];
+
+        for (int32_t k = 0; t->state == TOPIC_THERE && k < t->partitions; k++)
+            compare(run, t, k, ios);
+        if (t->state == TOPIC_GONE && !is_made_again(&run->history, t))
+            look_for_leftovers(run, t, ios);
+    }
     for (int i = 0; i < NODES; i++)
         io_free(ios[i]);
 }

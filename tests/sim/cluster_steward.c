@@ -88,14 +88,33 @@ static void create(struct steward *s)
     send(s, API_CREATE_TOPICS, 7, &request, created);
 }
 
+/* A new one, or one that was deleted: it is another topic then. */
+static void choose_name(struct steward *s, char name[24])
+{
+    const struct history *h = &s->run->history;
+    const struct topic *last = h->topic_count > 0 ? &h->topics[h->topic_count - 1] : NULL;
+
+    snprintf(name, 24, "topic%d", h->topic_count);
+    for (int i = 0; i < h->topic_count; i++)
+        if (h->topics[i].state == TOPIC_GONE && choose(s, 2) == 1)
+            last = &h->topics[i];
+    for (int i = 0; last && i < h->topic_count; i++)
+        if (strcmp(h->topics[i].name, last->name) == 0 && h->topics[i].state != TOPIC_GONE)
+            return;
+    if (last)
+        snprintf(name, 24, "%s", last->name);
+}
+
 static void begin_topic(struct steward *s)
 {
     char name[24];
 
-    snprintf(name, sizeof(name), "topic%d", s->run->history.topic_count);
+    choose_name(s, name);
     s->topic = history_add_topic(&s->run->history, name);
     if (!s->topic)
         return;
+    for (const struct topic *t = s->run->history.topics; t < s->topic; t++)
+        s->topic->is_namesake |= strcmp(t->name, name) == 0;
     s->min_insync = 1 + (int)choose(s, 2);
     s->topic->partitions = 1 + (int32_t)choose(s, TOPIC_PARTITIONS_MAX);
     s->topic->retention_bytes = -1;
@@ -184,7 +203,8 @@ static bool all_is_well(struct steward *s, const struct metadata_response *r)
 
         if (t->state == TOPIC_THERE && !is_whole(s, t, found))
             return false;
-        if (t->state == TOPIC_GONE && found && found->error_code == 0)
+        if (t->state == TOPIC_GONE && found && found->error_code == 0 &&
+            uuid_eq(found->topic_id, t->id))
             return doubt(s, t, "was deleted and is there with partitions", found->partitions.n);
     }
     return true;

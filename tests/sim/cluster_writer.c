@@ -164,7 +164,7 @@ static void produced(struct call *call, enum err err, void *response)
 
 static void send_item(struct writer *w, struct writer_item *item)
 {
-    int16_t version = choose(w, 2) == 0 ? 13 : 9;
+    int16_t version = choose(w, 2) == 0 || w->topic->is_namesake ? 13 : 9;
     struct write_call *wc = xcalloc(1, sizeof(*wc));
     struct produce_request_partition partition;
     struct produce_request_topic topic;

@@ -44,7 +44,8 @@ struct topic {
     struct uuid id;
     enum topic_state state;
     bool is_durable;
-    bool has_lost; /* a power cut may have taken batches, and with them their producers */
+    bool is_namesake; /* of an earlier one: brokers that are behind may mean that one by the name */
+    bool has_lost;    /* a power cut may have taken batches, and with them their producers */
     int32_t partitions;
     int64_t retention_bytes;   /* -1: none */
     bool retention_is_certain; /* no change of it was left without an answer */
