@@ -74,6 +74,7 @@
 #define PLANTED_CLUSTER_FAULTS(X)                                                                  \
     X(UNFENCED_DECISIONS, "store decisions of a controller that is none any more")                 \
     X(OBEY_OLD_CONTROLLER, "obey a controller of an earlier epoch")                                \
+    X(OBEY_LATE_ORDERS, "obey an order that a later one has overtaken")                            \
     X(ELECT_ANYBODY, "elect a replica that is not in sync")                                        \
     X(EMPTY_THE_ISR, "take the last ones out of an in-sync set")                                   \
     X(SAME_EPOCH_FOR_NEXT_LIFE, "let a leader that comes back lead on in its epoch")               \

@@ -2,7 +2,9 @@
 /*
  * The controller tells each broker the difference between the image that it has acknowledged and
  * the newest one, one round of requests at a time. A broker that cannot be reached is tried again
- * as long as it is registered; in its next life it begins with nothing.
+ * as long as it is registered. When a round ends without its last answer nobody knows what the
+ * broker has: the next one tells it everything, and what that does not name goes; so does the first
+ * one of each life.
  *
  * Each is also asked now and then whether it is there (probe.h): what a suspect leads moves.
  */
@@ -23,6 +25,7 @@ struct announcement {
     int64_t epoch;                    /* the life that is told */
     struct metadata_image *told;      /* what it has acknowledged */
     struct metadata_image *under_way; /* NULL: nothing is */
+    bool was_heard;                   /* a request of this round was answered */
     struct arena arena;
     struct controller_orders orders;
     struct client_call call;
@@ -73,11 +76,14 @@ static void retry_due(struct io_op *op)
         begin(a);
 }
 
-/* The whole difference again: it may be another one by now. */
 static void retry_later(struct announcement *a, enum err err)
 {
     struct control *c = a->cluster->control;
 
+    if (a->was_heard || !a->call.err || a->call.was_sent) {
+        metadata_image_put(a->told);
+        a->told = metadata_image_new();
+    }
     if (!a->probe.has_refused)
         trace_warn("controller.broker_not_told", "broker=%d error=%s", a->to, err_name(err));
     metadata_image_put(a->under_way);
@@ -91,10 +97,12 @@ static void answered(struct client_call *call)
     enum err err = answer_of(a);
 
     probe_note(&a->probe, err);
-    if (err && !(PLANTED(ORDERS_FORGOTTEN) && a->call.err))
+    if (err && !(PLANTED(ORDERS_FORGOTTEN) && a->call.err)) {
         retry_later(a, err);
-    else
-        send_next(a);
+        return;
+    }
+    a->was_heard = true;
+    send_next(a);
 }
 
 static void send(struct announcement *a, int16_t api_key, const void *request)
@@ -133,6 +141,7 @@ static void begin(struct announcement *a)
         return;
     io_cancel(&a->retry.op);
     a->under_way = metadata_image_get(c->image);
+    a->was_heard = false;
     arena_reset(&a->arena);
     controller_orders(a->told, a->under_way, a->to, cluster_listener(c), &a->arena, &a->orders);
     send_next(a);

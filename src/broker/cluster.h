@@ -25,6 +25,7 @@ struct cluster {
     int64_t past_session; /* of the process before; 0: not known */
     int64_t session;      /* as it is noted for the next one */
     struct io_job session_job;
+    struct controller_heard heard;
     /* the election */
     struct keeper_watch watch; /* of the controller's node */
     struct keeper_call call;

@@ -210,8 +210,8 @@ void adopt_directories(struct control *c, const struct store_contents *contents,
 void adopt_say(const struct metadata_image *image);
 
 /* ---- topics.c */
-/* Makes a deletion that was interrupted complete. */
-void topics_resume_deletion(struct control *c, struct str name);
+/* Makes deletions that were interrupted complete: whoever decides, when it begins to. */
+void topics_resume_deletions(struct control *c);
 
 /* ---- producer_ids.c */
 struct producer_ids *producer_ids_new(void);

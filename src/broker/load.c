@@ -62,13 +62,6 @@ static char *ready_address(const struct broker *b)
                      l->advertised_port ? l->advertised_port : l->port);
 }
 
-static void resume_deletions(struct control *c)
-{
-    for (int32_t i = 0; i < c->image->topic_count; i++)
-        if (c->image->topics[i]->is_deleting)
-            topics_resume_deletion(c, c->image->topics[i]->name);
-}
-
 static void free_items(struct load *l)
 {
     struct list *node;
@@ -102,7 +95,7 @@ static void listening(struct shard_broadcast *b)
     c->broker->args.ready(c->broker->args.ctx, &l->ready);
     free_items(l);
     if (!c->cluster)
-        resume_deletions(c);
+        topics_resume_deletions(c);
     l->done(c);
     control_task_end(c);
 }

@@ -144,10 +144,12 @@ static void publish_states(struct order *o)
 static void states_run(struct control *c, struct task *t)
 {
     struct order *o = CONTAINER_OF(t, struct order, task);
+    const struct update_metadata_request *in = o->request->in;
     struct update_metadata_response *out = o->request->out;
-    enum err err =
-        controller_obey_states(c->image, c->cluster->broker_epoch, o->request->in, &o->plan);
+    enum err err = controller_obey_states(c->image, c->cluster->broker_epoch, in, &o->plan);
 
+    if (!err)
+        err = controller_hear(&c->cluster->heard, in->controller_epoch, in->order_version);
     out->error_code = err_wire(err);
     if (err)
         order_end(o);
@@ -192,10 +194,13 @@ static void roles_run(struct control *c, struct task *t)
 {
     struct order *o = CONTAINER_OF(t, struct order, task);
     struct request *r = o->request;
+    const struct leader_and_isr_request *in = r->in;
     struct leader_and_isr_response *out = r->out;
     enum err err =
-        controller_obey_roles(c->image, c->cluster->broker_epoch, r->in, &r->arena, out, &o->plan);
+        controller_obey_roles(c->image, c->cluster->broker_epoch, in, &r->arena, out, &o->plan);
 
+    if (!err)
+        err = controller_hear(&c->cluster->heard, in->controller_epoch, in->order_version);
     out->error_code = err_wire(err);
     if (err)
         order_end(o);
@@ -256,6 +261,8 @@ static void stops_run(struct control *c, struct task *t)
     struct stop_replica_response *out = o->request->out;
     enum err err = controller_obey_stops(c->image, c->cluster->broker_epoch, in);
 
+    if (!err)
+        err = controller_hear(&c->cluster->heard, in->controller_epoch, in->order_version);
     out->error_code = err_wire(err);
     o->pending = 1;
     LIST_EACH_SAFE (node, &c->partitions) {

@@ -442,9 +442,11 @@ static void taken_over(struct control *c, void *ctx, enum err err)
     struct takeover *t = ctx;
 
     t->cluster->rule->has_taken_over = !err;
-    if (!err)
+    if (!err) {
         trace_info("controller.took_over", "epoch=%d brokers=%d topics=%d", t->cluster->rule->epoch,
                    c->image->broker_count, c->image->topic_count);
+        topics_resume_deletions(c);
+    }
     free(t);
     control_task_end(c);
 }

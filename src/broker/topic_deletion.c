@@ -224,13 +224,18 @@ static struct deletions *deletions_new(struct control *c, struct request *r, int
     return ds;
 }
 
-void topics_resume_deletion(struct control *c, struct str name)
+void topics_resume_deletions(struct control *c)
 {
-    struct deletions *ds = deletions_new(c, NULL, 1);
-    struct metadata_topic *topic = metadata_find_topic(c->image, name);
+    for (int32_t i = 0; i < c->image->topic_count; i++) {
+        struct deletions *ds;
 
-    ds->items[0].name = topic ? topic->name : name;
-    control_enqueue(c, &ds->task, deletions_run);
+        if (!c->image->topics[i]->is_deleting)
+            continue;
+        ds = deletions_new(c, NULL, 1);
+        ds->items[0].name = str_null();
+        ds->items[0].id = c->image->topics[i]->id;
+        control_enqueue(c, &ds->task, deletions_run);
+    }
 }
 
 static enum err deletion_disabled(const struct control *c, const struct request *r)

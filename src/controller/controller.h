@@ -197,6 +197,20 @@ void controller_orders(const struct metadata_image *before, const struct metadat
 
 /* ---- obey.c: the same, received ---------------------------------------------------------- */
 
+/* Whose order a broker has obeyed last, and of which version. Begins as all zero. */
+struct controller_heard {
+    int32_t controller_epoch;
+    int64_t version;
+};
+
+/*
+ * An order of a controller that may be obeyed is heard, unless it is late: a request of a
+ * connection that was given up may arrive behind a later one, and would bring back what has gone.
+ * ERR_STALE_CONTROLLER_EPOCH. `version` is -1 where the controller does not say.
+ */
+must_use enum err controller_hear(struct controller_heard *h, int32_t controller_epoch,
+                                  int64_t version);
+
 /*
  * A request to a broker against its image; `life` is the epoch of its registration, -1 before it
  * has one (then it obeys nobody). The whole request: ERR_STALE_CONTROLLER_EPOCH,

@@ -23,6 +23,16 @@ static enum err check_epochs(const struct metadata_image *image, int64_t life,
     return broker_epoch >= 0 && broker_epoch != life ? ERR_STALE_BROKER_EPOCH : ERR_NONE;
 }
 
+enum err controller_hear(struct controller_heard *h, int32_t controller_epoch, int64_t version)
+{
+    if (controller_epoch == h->controller_epoch && version >= 0 && version < h->version &&
+        !PLANTED(OBEY_LATE_ORDERS))
+        return ERR_STALE_CONTROLLER_EPOCH;
+    h->controller_epoch = controller_epoch;
+    h->version = version;
+    return ERR_NONE;
+}
+
 /* Each array of a message has a type of its own. */
 #define BORROW_IDS(field)                                                                          \
     {                                                                                              \

@@ -166,6 +166,7 @@ static struct update_metadata_request *order_states(const struct ordering *o)
     q->controller_id = o->now->controller_id;
     q->controller_epoch = o->now->controller_epoch;
     q->broker_epoch = epoch_of(o);
+    q->order_version = (int64_t)o->now->version;
     q->type = o->before->version == 0 ? CONTROLLER_ORDERS_ALL : CONTROLLER_ORDERS_SOME;
     q->topic_states.v = arena_calloc(o->arena, topics, sizeof(*q->topic_states.v));
     /* First those that go: one of the same name may have come instead. */
@@ -277,6 +278,7 @@ static struct leader_and_isr_request *order_roles(const struct ordering *o, stru
     q->controller_id = o->now->controller_id;
     q->controller_epoch = o->now->controller_epoch;
     q->broker_epoch = epoch_of(o);
+    q->order_version = (int64_t)o->now->version;
     q->type = o->before->version == 0 ? CONTROLLER_ORDERS_ALL : CONTROLLER_ORDERS_SOME;
     q->topic_states.v =
         arena_calloc(o->arena, (size_t)o->now->topic_count + 1, sizeof(*q->topic_states.v));
@@ -329,6 +331,7 @@ static struct stop_replica_request *order_stops(const struct ordering *o)
     q->controller_id = o->now->controller_id;
     q->controller_epoch = o->now->controller_epoch;
     q->broker_epoch = epoch_of(o);
+    q->order_version = (int64_t)o->now->version;
     q->topic_states.v =
         arena_calloc(o->arena, (size_t)o->before->topic_count + 1, sizeof(*q->topic_states.v));
     for (int32_t i = 0; i < o->before->topic_count; i++)

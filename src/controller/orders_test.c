@@ -5,6 +5,7 @@
  * not sort, so both sides are sorted first. What we say otherwise, and why:
  *  - the type of a request: Kafka's controllers on ZooKeeper leave it 0, ours tell whether it is
  *    everything, so that a receiver finds what it should not have;
+ *  - the version of an order, by which one that is late is known;
  *  - leader_recovery_state: nobody acts on it (KIP-704), and our images do not have it;
  *  - offline_replicas: for Kafka those of a broker that is about to stop are offline already.
  */
@@ -202,6 +203,8 @@ static void say_states_again(const char *name, bool is_deletion)
     assert_non_null(o.states);
     assert_int_equal(o.states->type, is_deletion ? 1 : 2);
     o.states->type = q.type;
+    assert_int_equal(o.states->order_version, now->version);
+    o.states->order_version = -1;
     o.states->broker_epoch = q.broker_epoch; /* not of this image */
     drop_unknown_states(o.states);
     forget_all_stopping(&q);
@@ -316,6 +319,8 @@ static void say_roles_again(const char *name, int32_t to, bool was_there)
     assert_non_null(o.roles);
     assert_int_equal(o.roles->type, was_there ? 1 : 2);
     o.roles->type = q.type;
+    assert_int_equal(o.roles->order_version, now->version);
+    o.roles->order_version = -1;
     forget_recovery(&q);
     sort_roles(&q);
     check_same(&leader_and_isr_request_schema, 7, &q, o.roles);
@@ -363,11 +368,49 @@ static void stops_are_said_as_kafka_says_them(void **state)
     take(&now, &plan);
     controller_orders(before, now, self, STR_LIT("PLAINTEXT"), &arena, &o);
     assert_non_null(o.stops);
+    assert_int_equal(o.stops->order_version, now->version);
+    o.stops->order_version = -1;
     check_same(&stop_replica_request_schema, 4, &q, o.stops);
     metadata_image_put(now);
     metadata_image_put(before);
     arena_fini(&arena);
     arena_fini(&f.arena);
+}
+
+static void a_late_order_is_not_obeyed(void **state)
+{
+    struct controller_heard heard = {0};
+
+    (void)state;
+    assert_int_equal(controller_hear(&heard, 3, 7), ERR_NONE);
+    assert_int_equal(controller_hear(&heard, 3, 7), ERR_NONE); /* of the same round */
+    assert_int_equal(controller_hear(&heard, 3, 6), ERR_STALE_CONTROLLER_EPOCH);
+    assert_int_equal(controller_hear(&heard, 4, 1), ERR_NONE); /* another controller counts anew */
+    assert_int_equal(controller_hear(&heard, 4, -1), ERR_NONE);
+}
+
+static void all_that_there_is_does_not_name_what_is_gone(void **state)
+{
+    struct metadata_image *image = metadata_image_new();
+    struct update_metadata_request q;
+    struct metadata_delta plan = {0};
+
+    (void)state;
+    metadata_delta_set_controller(&plan, 1, 3);
+    metadata_delta_put_topic(&plan, metadata_topic_new(STR_LIT("gone"), uuid_from_random(1, 2), 1));
+    take(&image, &plan);
+    wire_init(&update_metadata_request_schema, &q);
+    q.controller_id = 1;
+    q.controller_epoch = 3;
+    q.type = CONTROLLER_ORDERS_SOME;
+    assert_int_equal(controller_obey_states(image, -1, &q, &plan), ERR_NONE);
+    take(&image, &plan);
+    assert_int_equal(image->topic_count, 1);
+    q.type = CONTROLLER_ORDERS_ALL;
+    assert_int_equal(controller_obey_states(image, -1, &q, &plan), ERR_NONE);
+    take(&image, &plan);
+    assert_int_equal(image->topic_count, 0);
+    metadata_image_put(image);
 }
 
 int main(void)
@@ -376,6 +419,8 @@ int main(void)
         cmocka_unit_test(states_are_said_as_kafka_says_them),
         cmocka_unit_test(roles_are_said_as_kafka_says_them),
         cmocka_unit_test(stops_are_said_as_kafka_says_them),
+        cmocka_unit_test(a_late_order_is_not_obeyed),
+        cmocka_unit_test(all_that_there_is_does_not_name_what_is_gone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
