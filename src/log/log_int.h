@@ -320,6 +320,7 @@ struct reload {
     struct segment_tail tail;   /* out: of the last one */
     int64_t end;                /* out: <= offset; >= start unless the offset is below that */
     struct epochs epochs;       /* in and out; owned */
+    struct buf past;            /* in: snapshot_format of the producers before; owned */
     struct producers producers; /* out; owned */
 };
 

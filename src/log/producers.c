@@ -393,6 +393,37 @@ bool producers_restore(struct producers *ps, int64_t id, const struct producer_s
     return true;
 }
 
+/* Batches of `past` that lie before those of `s` go in front of them, as many as are kept. */
+static void remember(struct producer_state *s, const struct producer_state *past, int64_t end)
+{
+    struct producer_batch v[2 * PRODUCER_BATCHES_KEPT];
+    int64_t first = s->batch_count > 0 ? s->batches[0].last_offset : end;
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < past->batch_count; i++)
+        if (past->batches[i].last_offset < first)
+            v[n++] = past->batches[i];
+    for (int32_t i = 0; i < s->batch_count; i++)
+        v[n++] = s->batches[i];
+    s->batch_count = MIN(n, PRODUCER_BATCHES_KEPT);
+    memcpy(s->batches, &v[n - s->batch_count], (size_t)s->batch_count * sizeof(v[0]));
+}
+
+void producers_remember(struct producers *ps, const struct producers *past, int64_t end)
+{
+    struct producer *p, *next;
+
+    HASH_ITER (hh, ps->by_id, p, next) {
+        const struct producer *q = find(past, p->id);
+
+        if (!q || q->durable.epoch != p->durable.epoch)
+            continue;
+        remember(&p->durable, &q->durable, end);
+        p->assigned = p->durable;
+    }
+    ps->forgotten_id = past->forgotten_id;
+}
+
 bool producers_agree(const struct producers *a, const struct producers *b)
 {
     struct producer *p, *next;

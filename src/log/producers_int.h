@@ -115,6 +115,13 @@ void producers_each_assigned(const struct producers *ps,
                              void (*fn)(void *ctx, int64_t id, const struct producer_state *s),
                              void *ctx);
 
+/*
+ * After a truncation to `end`: `ps` was read from disk, where an older snapshot may hold the last
+ * batch of a producer alone; `past` is what was known in memory before. Puts back the batches below
+ * `end` that only `past` remembers: they may be sent again.
+ */
+void producers_remember(struct producers *ps, const struct producers *past, int64_t end);
+
 /* Whether both know the same producers with the same epochs and last batches. */
 bool producers_agree(const struct producers *a, const struct producers *b);
 

@@ -286,6 +286,26 @@ static void our_snapshot_keeps_five_batches(void **state)
     buf_fini(&out);
 }
 
+static void a_truncation_forgets_no_batch_below_it(void **state)
+{
+    struct producers *past = *state;
+    struct producers ps;
+
+    producers_init(&ps);
+    for (int i = 0; i < 5; i++)
+        replay(past, batch(1, 0, i, 1, 10 + i));
+    past->forgotten_id = 3;
+    ps.forgotten_id = INT64_MAX;
+    replay(&ps, batch(1, 0, 2, 1, 12)); /* what a snapshot of Kafka's has */
+    producers_remember(&ps, past, 13);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(duplicate_of(&ps, batch(1, 0, i, 1, 99)), 10 + i);
+    assert_int_equal(check(&ps, batch(1, 0, 3, 1, 13)), ERR_NONE);
+    assert_int_equal(check(&ps, batch(2, 0, 3, 1, 13)), ERR_NONE);
+    assert_int_equal(check(&ps, batch(4, 0, 3, 1, 13)), ERR_OUT_OF_ORDER_SEQUENCE_NUMBER);
+    producers_fini(&ps);
+}
+
 static void no_damaged_snapshot_is_believed(void **state)
 {
     struct producers *ps = *state;
@@ -338,6 +358,7 @@ int main(void)
         TEST(only_silent_producers_without_transactions_expire),
         TEST(kafkas_snapshot_is_kafkas),
         TEST(our_snapshot_keeps_five_batches),
+        TEST(a_truncation_forgets_no_batch_below_it),
         TEST(no_damaged_snapshot_is_believed),
     };
 

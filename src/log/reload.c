@@ -363,6 +363,31 @@ static enum err cut_files(struct reload *r, const struct io_names *names)
     return err;
 }
 
+/* For the next start too: below the cut there may be none of our snapshots left. */
+static enum err remember_producers(struct reload *r)
+{
+    struct producers past;
+    struct buf text;
+    int64_t offset;
+    char *path;
+    enum err err;
+
+    producers_init(&past);
+    err = snapshot_parse(buf_bytes(&r->past, 0), &offset, &past);
+    if (!err)
+        producers_remember(&r->producers, &past, r->end);
+    producers_fini(&past);
+    if (err)
+        return err;
+    buf_init(&text);
+    snapshot_format(&r->producers, r->end, &text);
+    path = offset_path(r->path, r->end, PRODUCERS_SUFFIX);
+    err = io_file_replace(r->io, path, buf_bytes(&text, 0));
+    free(path);
+    buf_fini(&text);
+    return err;
+}
+
 enum err log_reload_truncated(struct reload *r)
 {
     struct replay replay = {.io = r->io, .path = r->path, .producers = &r->producers};
@@ -380,5 +405,9 @@ enum err log_reload_truncated(struct reload *r)
         err = producers_replay_rest(&replay);
     }
     io_names_free(&names);
+    if (!err && r->is_anew)
+        r->producers.forgotten_id = INT64_MAX;
+    else if (!err)
+        err = remember_producers(r);
     return err;
 }

@@ -52,9 +52,6 @@ static void install(struct log *log, struct reload *r)
     log->tail = log->record.tail = r->tail;
     epochs_fini(&log->epochs);
     log->epochs = r->epochs;
-    /* The snapshots do not know of those that were forgotten since. */
-    r->producers.forgotten_id =
-        r->is_anew ? INT64_MAX : MAX(r->producers.forgotten_id, log->producers.forgotten_id);
     producers_fini(&log->producers);
     log->producers = r->producers;
     drop_unsaved(log, r->segments[0].segment->base_offset < r->end ? r->end : -1);
@@ -86,6 +83,7 @@ static void truncate_finish(struct log_op *op)
         producers_fini(&r->producers);
         log_fail(log, err);
     }
+    buf_fini(&r->past);
     free(t);
     finish(log, err);
 }
@@ -112,6 +110,7 @@ static void submit_reload(struct log *log, bool is_anew)
     r->epochs.n = r->epochs.cap = log->epochs.n;
     r->epochs.v = xmemdup(log->epochs.v, log->epochs.n * sizeof(*log->epochs.v));
     producers_init(&r->producers);
+    snapshot_format(&log->producers, log->record.bounds.end, &r->past);
     log_submit(log, &t->op);
 }
 
