@@ -206,7 +206,7 @@ def add_idempotent(cases):
             topic, rows, cases.now, producer, {"producer_epoch": epoch, "base_sequence": sequence,
                                                **fields}))
 
-    send("first of another", 0, 5, producer="b")
+    send("first of another", 0, 0, producer="b")
     send("first", 0, 0)
     for sequence in range(1, 7):
         send(f"sequence {sequence}", 0, sequence)
@@ -232,8 +232,9 @@ def add_idempotent(cases):
     send("idempotent control", 1, 1, attributes=batches.CONTROL)
     send("idempotent transactional", 1, 1, attributes=batches.TRANSACTIONAL)
     send("second batch of one", 1, 1)
-    send("into another topic", 1, 40, topic="ids")
-    send("into another topic, again", 1, 41, topic="ids")
+    send("into another topic", 1, 0, topic="ids")
+    send("into another topic, again", 1, 1, topic="ids")
+    send("new, not from 0 on", 1, 40, topic="begun")
     cases.add("idempotent: transactional id", "Produce", 12, {
         **produce(12, "idem", three(cases.now, attributes=16, producer_id=1, producer_epoch=0,
                                     base_sequence=0)), "transactional_id": "nobody's"})

@@ -31,8 +31,8 @@ def add_create(cases):
         cases.add(name, "CreateTopics", 7, values, **options)
 
     new("setup", create(
-        topic("data", 3), topic("idem"), topic("ids", 2), topic("empty"), topic("wrong"),
-        topic("doubled"),
+        topic("data", 3), topic("idem"), topic("ids", 2), topic("begun"), topic("empty"),
+        topic("wrong"), topic("doubled"),
         topic("stamped", configs=[("message.timestamp.type", "LogAppendTime")]),
         topic("compacted", configs=[("cleanup.policy", "compact")]),
         topic("small", configs=[("max.message.bytes", "300")]),
