@@ -81,6 +81,7 @@
     X(ALTER_WITHOUT_EPOCH, "take a proposal that was made of an older state")                      \
     X(ORDERS_FORGOTTEN, "take an order for heard when its answer is lost")                         \
     X(DECIDE_UNSTORED, "tell a decision that could not be stored")                                 \
+    X(LEAD_WHAT_IS_LOST, "lead with an empty log after the disk was replaced")                     \
     X(BEGIN_ANYWHERE, "let a new producer begin with any sequence")                                \
     X(KEEP_WHAT_IS_NOT_GIVEN, "keep a replica that was taken away meanwhile")
 

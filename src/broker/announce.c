@@ -91,6 +91,18 @@ static void retry_later(struct announcement *a, enum err err)
     io_timer_set(c->loop, &a->retry, io_loop_mono_ns(c->loop) + RETRY_NS);
 }
 
+static void note_refused(struct announcement *a, const struct leader_and_isr_response *r)
+{
+    for (int32_t t = 0; t < r->topics.n; t++)
+        for (int32_t i = 0; i < r->topics.v[t].partition_errors.n; i++) {
+            const struct leader_and_isr_response_partition *p =
+                &r->topics.v[t].partition_errors.v[i];
+
+            if (err_from_wire(p->error_code) == ERR_KAFKA_STORAGE_ERROR)
+                rule_refused(a->cluster, a->to, r->topics.v[t].topic_id, p->partition_index);
+        }
+}
+
 static void answered(struct client_call *call)
 {
     struct announcement *a = CONTAINER_OF(call, struct announcement, call);
@@ -102,6 +114,8 @@ static void answered(struct client_call *call)
         return;
     }
     a->was_heard = true;
+    if (!err && call->api_key == API_LEADER_AND_ISR)
+        note_refused(a, call->response);
     send_next(a);
 }
 

@@ -277,6 +277,7 @@ static void registered(struct registration *r)
     }
     k->broker_epoch = r->broker_epoch;
     past_session_note(k, keeper_session_id(c->keeper));
+    lost_note_registration(k);
     trace_info("cluster.registered", "broker=%d epoch=%lld", c->broker->node_id,
                (long long)r->broker_epoch);
     config_changes_watch(k);
@@ -333,6 +334,7 @@ struct cluster *cluster_new(struct control *c)
     k->broker_epoch = -1;
     k->last_note = -1;
     k->past_session = past_session_read(c->broker);
+    lost_begin(k);
     list_init(&k->proposals);
     k->peers = broker_client(c->loop, c->broker,
                              config_i32(c->config, CONFIG_CONTROLLER_SOCKET_TIMEOUT_MS),
@@ -350,5 +352,6 @@ void cluster_free(struct cluster *k)
     free(k->leave);
     call_fini(k);
     free(k->registration_json);
+    free(k->lost);
     free(k);
 }

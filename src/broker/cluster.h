@@ -16,6 +16,11 @@
 
 struct rule;
 
+struct lost_replica {
+    struct uuid topic_id;
+    int32_t index;
+};
+
 struct cluster {
     struct control *control;
     struct client *peers; /* other brokers, by the listener that brokers use */
@@ -26,6 +31,12 @@ struct cluster {
     int64_t session;      /* as it is noted for the next one */
     struct io_job session_job;
     struct controller_heard heard;
+    /* lost.c: logs that were on disks which are not there any more */
+    int64_t since; /* the registration with which the youngest directory came; -1: unknown yet */
+    bool has_new_dir;
+    struct io_job since_job;
+    struct lost_replica *lost; /* partitions that this broker may not lead */
+    int32_t lost_count;
     /* the election */
     struct keeper_watch watch; /* of the controller's node */
     struct keeper_call call;
@@ -77,6 +88,8 @@ void rule_let_go(struct cluster *k, int32_t broker_id,
 
 /* A broker's process is gone, although its session has not ended: what it leads moves. */
 void rule_suspect(struct cluster *k, int32_t broker_id);
+/* A broker does not lead a partition that it was told to lead: another one does, or nobody. */
+void rule_refused(struct cluster *k, int32_t broker_id, struct uuid topic_id, int32_t index);
 
 /* ---- past_session.c --------------------------------------------------------------------- */
 
@@ -84,6 +97,20 @@ void rule_suspect(struct cluster *k, int32_t broker_id);
 int64_t past_session_read(const struct broker *b);
 /* For the process behind this one; once. */
 void past_session_note(struct cluster *k, int64_t session);
+
+/* ---- lost.c ------------------------------------------------------------------------------ */
+
+/* Blocking, before io_run. */
+void lost_begin(struct cluster *k);
+void lost_note_registration(struct cluster *k);
+/*
+ * This broker is in the in-sync set of a partition, old enough to have records, of which it has no
+ * log: whether that log was on another disk. `topic` is borrowed until `then`.
+ */
+void lost_check(struct cluster *k, const struct metadata_topic *topic, int32_t index,
+                void (*then)(void *ctx, bool is_lost), void *ctx);
+/* It was, and there still is none. */
+bool lost_has(const struct cluster *k, struct uuid topic_id, int32_t index);
 
 /* ---- leave.c ---------------------------------------------------------------------------- */
 

@@ -167,10 +167,27 @@ void handle_update_metadata(struct request *r)
     request_to_control(r, obey_states, request_reply);
 }
 
+/* What this broker cannot do: the controller elects again. */
+static void refuse_lost(struct cluster *k, const struct leader_and_isr_request *in,
+                        struct leader_and_isr_response *out)
+{
+    for (int32_t t = 0; t < in->topic_states.n; t++) {
+        const struct leader_and_isr_request_topic *topic = &in->topic_states.v[t];
+
+        for (int32_t i = 0; i < topic->partition_states.n; i++)
+            if (topic->partition_states.v[i].leader == k->control->broker->node_id &&
+                lost_has(k, topic->topic_id, topic->partition_states.v[i].partition_index))
+                out->topics.v[t].partition_errors.v[i].error_code =
+                    err_wire(ERR_KAFKA_STORAGE_ERROR);
+    }
+}
+
 static void roles_reconciled(struct control *c, void *ctx)
 {
-    (void)c;
-    order_end(ctx);
+    struct order *o = ctx;
+
+    refuse_lost(c->cluster, o->request->in, o->request->out);
+    order_end(o);
 }
 
 static void roles_published(struct control *c, void *ctx)
@@ -328,18 +345,55 @@ static void add_partition(struct reconciling *g, const struct metadata_topic *to
     control_add_partition(g->control, &spec, partition_came, g);
 }
 
+/* The log of a member of an in-sync set, which is not there. */
+struct absent {
+    struct reconciling *reconciling;
+    const struct metadata_topic *topic; /* of the image */
+    int32_t index;
+};
+
+static void absent_known(void *ctx, bool is_lost)
+{
+    struct absent *a = ctx;
+
+    if (!is_lost)
+        add_partition(a->reconciling, a->topic, a->index);
+    reconciling_end(a->reconciling);
+    free(a);
+}
+
+static void add_unless_lost(struct reconciling *g, const struct metadata_topic *topic,
+                            int32_t index)
+{
+    struct absent *a = xcalloc(1, sizeof(*a));
+
+    *a = (struct absent){.reconciling = g, .topic = topic, .index = index};
+    g->pending++;
+    lost_check(g->control->cluster, topic, index, absent_known, a);
+}
+
+static void add_if_missing(struct reconciling *g, const struct metadata_topic *topic, int32_t index)
+{
+    const struct metadata_partition *p = &topic->partitions[index];
+    int32_t self = g->control->broker->node_id;
+    bool is_first = p->leader_epoch == 0 && p->partition_epoch == 0;
+
+    if (p->leader_epoch < 0 || !metadata_ids_have(&p->replicas, self) ||
+        control_find_partition(g->control, topic->id, index))
+        return;
+    if (metadata_ids_have(&p->isr, self) && !is_first && !PLANTED(LEAD_WHAT_IS_LOST))
+        add_unless_lost(g, topic, index);
+    else
+        add_partition(g, topic, index);
+}
+
 static void add_missing(struct reconciling *g)
 {
-    struct control *c = g->control;
-
     for (int32_t t = 0; t < g->image->topic_count; t++) {
         const struct metadata_topic *topic = g->image->topics[t];
 
         for (int32_t i = 0; !topic->is_deleting && i < topic->partition_count; i++)
-            if (topic->partitions[i].leader_epoch >= 0 &&
-                metadata_ids_have(&topic->partitions[i].replicas, c->broker->node_id) &&
-                !control_find_partition(c, topic->id, i))
-                add_partition(g, topic, i);
+            add_if_missing(g, topic, i);
     }
 }
 

@@ -99,6 +99,58 @@ static void continue_moves(struct control *c)
     metadata_delta_fini(&plan);
 }
 
+/* ---- refusals --------------------------------------------------------------------------- */
+
+struct refusal {
+    struct task task;
+    int32_t broker_id;
+    struct uuid topic_id;
+    int32_t index;
+};
+
+static void refusal_run(struct control *c, struct task *t)
+{
+    struct refusal *q = CONTAINER_OF(t, struct refusal, task);
+    const struct metadata_topic *topic = metadata_find_topic_id(c->image, q->topic_id);
+    struct metadata_delta plan = {0};
+
+    if (control_decides(c) && topic && !topic->is_deleting)
+        controller_plan_refusal(c->image, q->broker_id, topic, q->index, &plan);
+    if (plan.count == 0) {
+        moved(c, t, ERR_NONE);
+        return;
+    }
+    trace_error("controller.leadership_refused", "broker=%d topic=%.*s partition=%d", q->broker_id,
+                STR_ARG(topic->name), q->index);
+    rule_carry_out(c->cluster, &plan, moved, t);
+}
+
+void rule_refused(struct cluster *k, int32_t broker_id, struct uuid topic_id, int32_t index)
+{
+    struct refusal *q = xcalloc(1, sizeof(*q));
+
+    q->broker_id = broker_id;
+    q->topic_id = topic_id;
+    q->index = index;
+    control_enqueue(k->control, &q->task, refusal_run);
+}
+
+/* What this broker was given by itself, and has lost. */
+static void refuse_own(struct cluster *k)
+{
+    const struct control *c = k->control;
+
+    for (int32_t i = 0; i < k->lost_count; i++) {
+        const struct lost_replica *l = &k->lost[i];
+        const struct metadata_topic *topic = metadata_find_topic_id(c->image, l->topic_id);
+        const struct metadata_partition *p = topic ? metadata_find_partition(topic, l->index)
+                                                   : NULL;
+
+        if (p && p->leader == c->broker->node_id && lost_has(k, l->topic_id, l->index))
+            rule_refused(k, c->broker->node_id, l->topic_id, l->index);
+    }
+}
+
 /* ---- storing ---------------------------------------------------------------------------- */
 
 struct carrying {
@@ -127,6 +179,7 @@ static void reconciled(struct control *c, void *ctx)
 
     announce(c->cluster);
     continue_moves(c);
+    refuse_own(c->cluster);
     carrying_end(y, ERR_NONE);
 }
 

@@ -59,6 +59,14 @@ int32_t controller_plan_shutdown(const struct metadata_image *image, int32_t bro
  */
 void controller_plan_suspect(const struct metadata_image *image, int32_t broker_id,
                              struct metadata_delta *plan);
+/*
+ * A broker was told to lead a partition and cannot: its log was on a disk that is gone. It leaves
+ * the in-sync set if that has other members, dead or alive; whoever of them is alive leads, or
+ * nobody: the one that has lost everything would have the others lose it too.
+ */
+void controller_plan_refusal(const struct metadata_image *image, int32_t broker_id,
+                             const struct metadata_topic *topic, int32_t index,
+                             struct metadata_delta *plan);
 /* The first state of a partition that has replicas: leader and in-sync set from who is alive.
  * False: nobody is. */
 bool controller_first_state(const struct metadata_image *image, struct metadata_partition *p);

@@ -170,6 +170,24 @@ static bool plan_leaving(const struct metadata_image *image, int32_t id,
     return false;
 }
 
+void controller_plan_refusal(const struct metadata_image *image, int32_t broker_id,
+                             const struct metadata_topic *topic, int32_t index,
+                             struct metadata_delta *plan)
+{
+    const struct metadata_partition *p = metadata_find_partition(topic, index);
+    struct election e;
+
+    if (!p || p->leader != broker_id)
+        return;
+    election_begin(&e, image, image, p);
+    e.leaving = broker_id;
+    isr_keep(&e, &p->isr, is_leaving);
+    e.next.leader = first_in_sync(&e);
+    if (e.next.leader == broker_id)
+        e.next.leader = -1;
+    election_end(&e, topic, index, true, plan);
+}
+
 static int32_t plan_leaving_all(const struct metadata_image *image, int32_t id,
                                 struct metadata_delta *plan)
 {

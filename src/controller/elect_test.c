@@ -48,6 +48,34 @@ static void who_dies_is_followed_by_the_next_in_sync(void **state)
     scene_end(&s);
 }
 
+static void refuses(struct scene *s, const char *topic, int32_t broker)
+{
+    controller_plan_refusal(s->image, broker, metadata_find_topic(s->image, str_of(topic)), 0,
+                            &s->plan);
+    scene_apply(s);
+}
+
+static void who_has_lost_its_log_does_not_lead(void **state)
+{
+    struct scene s;
+
+    (void)state;
+    scene_begin(&s, "1,2");
+    scene_partition(&s, "a-0 leader 1 (5,9) replicas 1,2,3 isr 1,2");
+    scene_partition(&s, "b-0 leader 1 (5,9) replicas 1,2,3 isr 1,3");
+    scene_partition(&s, "c-0 leader 1 (5,9) replicas 1,2,3 isr 1");
+    scene_partition(&s, "d-0 leader 2 (5,9) replicas 1,2,3 isr 1,2");
+    refuses(&s, "a", 1);
+    refuses(&s, "b", 1);
+    refuses(&s, "c", 1);
+    refuses(&s, "d", 1);
+    scene_is(&s, "a-0 leader 2 (6,10) replicas 1,2,3 isr 2");
+    scene_is(&s, "b-0 leader -1 (6,10) replicas 1,2,3 isr 3"); /* who is dead has it all */
+    scene_is(&s, "c-0 leader -1 (6,10) replicas 1,2,3 isr 1");
+    scene_is(&s, "d-0 leader 2 (5,9) replicas 1,2,3 isr 1,2"); /* it does not lead any more */
+    scene_end(&s);
+}
+
 /* Its successor does not wait for it, and its session is still there. */
 static void who_is_suspect_loses_its_places(void **state)
 {
@@ -122,6 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_dies_is_followed_by_the_next_in_sync),
+        cmocka_unit_test(who_has_lost_its_log_does_not_lead),
         cmocka_unit_test(who_is_suspect_loses_its_places),
         cmocka_unit_test(who_is_suspect_keeps_what_nobody_else_can_have),
         cmocka_unit_test(several_suspects_end_with_who_is_none),

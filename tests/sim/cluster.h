@@ -51,7 +51,9 @@ struct cluster_world {
     struct doomed doomed[DOOMED_MAX];
     int doomed_count;
     struct node nodes[NODES];
-    bool keeps_down; /* no supervisor: the end */
+    bool keeps_down;    /* no supervisor: the end */
+    bool has_lost_disk; /* once in a run */
+    bool is_undecided;  /* and nobody who is left may lead */
     /* clients */
     struct io_timer tick;
     struct steward *steward;
@@ -82,6 +84,8 @@ void nodes_look_after(struct run *run);
 void node_pause(struct node *n, int64_t ns);
 void node_kill(struct node *n);
 void node_cut_power(struct node *n);
+/* All of it: the next life begins with an empty one. */
+void node_lose_disk(struct node *n);
 /* NULL: it has no session. */
 struct keeper *node_keeper(const struct node *n);
 /* All, and no session of an earlier life is left. */
@@ -103,6 +107,8 @@ void steward_tick(struct steward *s);
 /* From now on it asks whether every replica of every topic is in sync. */
 void steward_audit(struct steward *s);
 bool steward_is_content(const struct steward *s);
+/* It would be, but for a partition without a leader. */
+bool steward_lacks_leader(const struct steward *s);
 /* Makes a violation of what is not well. */
 void steward_complain(const struct steward *s);
 

@@ -128,7 +128,7 @@ static void disturb(struct run *run)
 {
     const struct plan *p = &run->plan;
     struct node *n = any_node(run);
-    uint32_t what = run_choose(run, 16);
+    uint32_t what = run_choose(run, 17);
 
     switch (what) {
     case 1:
@@ -163,7 +163,14 @@ static void disturb(struct run *run)
         if (p->has_crashes)
             all_at_once(run);
         break;
-    case 15: sim_net_heal_all(run->world); break;
+    case 15:
+        if (p->has_disk_loss && !run->cluster->has_lost_disk) {
+            run->cluster->has_lost_disk = true;
+            run->counts.disks_lost++;
+            node_lose_disk(n);
+        }
+        break;
+    case 16: sim_net_heal_all(run->world); break;
     default: break;
     }
 }
@@ -215,6 +222,17 @@ static bool are_down(void *ctx)
     return true;
 }
 
+/* Whoever was alone in sync has lost its disk: nobody else may lead unless an operator says so. */
+static void give_up_or_complain(struct run *run)
+{
+    struct cluster_world *w = run->cluster;
+
+    w->is_undecided = w->has_lost_disk && steward_lacks_leader(w->steward);
+    run->counts.undecided += w->is_undecided;
+    if (!w->is_undecided)
+        steward_complain(w->steward);
+}
+
 static void heal(struct run *run)
 {
     struct sim_options *o = sim_world_options(run->world);
@@ -231,7 +249,7 @@ static void heal(struct run *run)
     for (int i = 0; i < 2; i++) {
         steward_audit(run->cluster->steward);
         if (!pass(run, WHOLE_NS, is_whole))
-            steward_complain(run->cluster->steward);
+            give_up_or_complain(run);
         if (i == 0)
             pass(run, LAG_NS, NULL);
     }
@@ -277,6 +295,12 @@ static void finish(struct run *run)
     if (run_is_over(run))
         return;
     heal(run);
+    if (run->cluster->is_undecided) {
+        run->cluster->keeps_down = true;
+        for (int i = 0; i < NODES; i++)
+            node_kill(&run->cluster->nodes[i]);
+        return;
+    }
     pass(run, CALM_WORK_NS, NULL);
     verify(run);
     stop_all(run);
@@ -305,6 +329,7 @@ static void choose_plan(struct run *run)
     p->has_slow_network = run_choose(run, 2) == 1;
     p->has_slow_syncs = run_choose(run, 2) == 1;
     p->crash_calls_max = calls[run_choose(run, 3)];
+    p->has_disk_loss = run_choose(run, 3) == 2;
 }
 
 static void make_weather(struct run *run)

@@ -196,6 +196,39 @@ void node_cut_power(struct node *n)
         note_death(n);
 }
 
+static void remove_tree(struct io *io, const char *path)
+{
+    struct io_names names;
+    enum err err = io_dir_list(io, path, &names);
+
+    for (size_t i = 0; !err && i < names.n; i++) {
+        char *at = xasprintf("%s/%s", path, names.v[i]);
+
+        if (io_path_unlink(io, at))
+            remove_tree(io, at);
+        free(at);
+    }
+    if (!err) {
+        io_names_free(&names);
+        err = io_dir_sync(io, path); /* A power cut would bring them back. */
+    }
+    if (!err)
+        err = io_dir_remove(io, path);
+    (void)err; /* A broker that never started has none. */
+}
+
+void node_lose_disk(struct node *n)
+{
+    struct io *io;
+
+    node_kill(n);
+    tell(n->run, "the disk of broker %d is replaced", n->id);
+    io = sim_process_start(n->host, NULL, NULL, NULL);
+    remove_tree(io, "/data");
+    assert(io_dir_sync(io, "/") == ERR_NONE);
+    io_free(io);
+}
+
 void node_pause(struct node *n, int64_t ns)
 {
     tell(n->run, "broker %d stands still for %lld ms", n->id, (long long)(ns / MS));

@@ -27,6 +27,7 @@ struct steward {
     bool is_made; /* it is; only its id is missing */
     bool audits;
     bool is_content;
+    bool lacks_leader;
     char why_not[160];
     int64_t next_ns;
 };
@@ -115,7 +116,7 @@ static void begin_topic(struct steward *s)
         return;
     for (const struct topic *t = s->run->history.topics; t < s->topic; t++)
         s->topic->is_namesake |= strcmp(t->name, name) == 0;
-    s->min_insync = 1 + (int)choose(s, 2);
+    s->min_insync = s->run->plan.has_disk_loss ? 2 : 1 + (int)choose(s, 2);
     s->topic->partitions = 1 + (int32_t)choose(s, TOPIC_PARTITIONS_MAX);
     s->topic->retention_bytes = -1;
     s->topic->retention_is_certain = true;
@@ -185,6 +186,7 @@ static bool is_whole(struct steward *s, const struct topic *t,
     for (int32_t i = 0; i < r->partitions.n; i++) {
         const struct metadata_response_partition *p = &r->partitions.v[i];
 
+        s->lacks_leader |= p->leader_id < 0;
         if (p->error_code != 0 || p->leader_id < 0)
             return doubt(s, t, "has no leader for partition", p->partition_index);
         if (p->isr_nodes.n != p->replica_nodes.n)
@@ -234,6 +236,7 @@ static void looked(struct call *call, enum err err, void *response)
     if (s->topic && s->is_made)
         take_topic(s, r);
     s->goes_on = s->audits || s->topic;
+    s->lacks_leader = false;
     s->is_content = s->audits && all_is_well(s, r);
 }
 
@@ -373,6 +376,11 @@ void steward_audit(struct steward *s)
 bool steward_is_content(const struct steward *s)
 {
     return s->is_content && !s->topic;
+}
+
+bool steward_lacks_leader(const struct steward *s)
+{
+    return s->lacks_leader;
 }
 
 void steward_complain(const struct steward *s)

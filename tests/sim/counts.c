@@ -55,9 +55,10 @@ void counts_print(const struct counts *c, uint64_t seeds)
         print_group_counts(c);
     if (c->rules > 0)
         printf("  clusters: %lld controllers, %lld leaders, %lld sessions expired, %lld isolated; "
-               "%lld logs cut by their leaders, %lld compared\n",
+               "%lld logs cut by their leaders, %lld compared; %lld disks lost, %lld undecided\n",
                (long long)c->rules, (long long)c->led, (long long)c->expired,
-               (long long)c->isolations, (long long)c->truncations, (long long)c->logs_compared);
+               (long long)c->isolations, (long long)c->truncations, (long long)c->logs_compared,
+               (long long)c->disks_lost, (long long)c->undecided);
 }
 
 /* Per seed, on average; a world in which nothing happens proves nothing. */

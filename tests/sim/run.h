@@ -75,6 +75,7 @@ struct plan {
     /* runs with a cluster */
     bool has_keeper_faults; /* sessions end, answers and requests are lost */
     bool has_slow_network;
+    bool has_disk_loss; /* one disk is replaced by an empty one */
 };
 
 /* What was exercised: a run without it shows nothing. */
@@ -122,10 +123,12 @@ struct counts {
     int64_t clock_jumps;
     int64_t agreed; /* looks at a group that has had time to agree */
     /* clusters */
-    int64_t rules;         /* controllers that took over */
-    int64_t led;           /* leaders of partitions that were seen, one after the other */
-    int64_t expired;       /* sessions */
-    int64_t isolations;    /* of a broker from others */
+    int64_t rules;      /* controllers that took over */
+    int64_t led;        /* leaders of partitions that were seen, one after the other */
+    int64_t expired;    /* sessions */
+    int64_t isolations; /* of a broker from others */
+    int64_t disks_lost;
+    int64_t undecided;     /* runs that ended without the one who has everything */
     int64_t truncations;   /* logs that a new leader has cut */
     int64_t logs_compared; /* of replicas, at the end */
 };
