@@ -94,7 +94,7 @@ static void continue_moves(struct control *c)
     struct metadata_delta plan = {0};
 
     controller_plan_reassignments(c->image, &plan);
-    if (plan.count > 0)
+    if (plan.count > 0 && !c->stopping)
         control_enqueue(c, xcalloc(1, sizeof(struct task)), moves_run);
     metadata_delta_fini(&plan);
 }
@@ -127,8 +127,11 @@ static void refusal_run(struct control *c, struct task *t)
 
 void rule_refused(struct cluster *k, int32_t broker_id, struct uuid topic_id, int32_t index)
 {
-    struct refusal *q = xcalloc(1, sizeof(*q));
+    struct refusal *q;
 
+    if (k->control->stopping)
+        return;
+    q = xcalloc(1, sizeof(*q));
     q->broker_id = broker_id;
     q->topic_id = topic_id;
     q->index = index;
@@ -475,9 +478,12 @@ static void roll_run(struct control *c, struct task *t)
 static void brokers_changed(struct keeper_watch *w, enum keeper_event_kind kind)
 {
     struct rule *rule = CONTAINER_OF(w, struct rule, brokers_watch);
-    struct roll_call *q = xcalloc(1, sizeof(*q));
+    struct roll_call *q;
 
     (void)kind;
+    if (rule->cluster->control->stopping)
+        return;
+    q = xcalloc(1, sizeof(*q));
     q->cluster = rule->cluster;
     control_enqueue(rule->cluster->control, &q->task, roll_run);
 }
@@ -679,8 +685,11 @@ static void suspect_run(struct control *c, struct task *t)
 
 void rule_suspect(struct cluster *k, int32_t broker_id)
 {
-    struct leaving *l = xcalloc(1, sizeof(*l));
+    struct leaving *l;
 
+    if (k->control->stopping)
+        return;
+    l = xcalloc(1, sizeof(*l));
     l->cluster = k;
     l->broker_id = broker_id;
     control_enqueue(k->control, &l->task, suspect_run);

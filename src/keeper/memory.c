@@ -87,9 +87,9 @@ void keeper_memory_free(struct keeper_memory *m)
 {
     struct list *l;
 
+    tree_fini(&m->tree); /* Its nodes stand in lists of their sessions. */
     while ((l = list_pop_front(&m->sessions)))
         free(LIST_ENTRY(l, struct memory_session, node));
-    tree_fini(&m->tree);
     free(m);
 }
 

@@ -329,7 +329,7 @@ static void choose_plan(struct run *run)
     p->has_slow_network = run_choose(run, 2) == 1;
     p->has_slow_syncs = run_choose(run, 2) == 1;
     p->crash_calls_max = calls[run_choose(run, 3)];
-    p->has_disk_loss = run_choose(run, 3) == 2;
+    p->has_disk_loss = p->has_crashes && run_choose(run, 3) == 2;
 }
 
 static void make_weather(struct run *run)
