@@ -27,7 +27,7 @@
 #include "shrink.h"
 
 #define SEEDS_SHORT 100
-#define SEEDS_PLANTED 400
+#define SEEDS_PLANTED 1000
 #define SHRINK_TRIES 1000
 
 static const char *program;
@@ -176,12 +176,17 @@ static bool find_fault(int fault)
 static int find_faults(void)
 {
     int found = 0;
+    int sought = 0;
 
     printf("%-66s %7s %9s %7s\n", "planted mistake", "seed", "events", "seconds");
-    for (int fault = 1; fault <= planted_count(); fault++)
+    for (int fault = 1; fault <= planted_count(); fault++) {
+        if (!planted_is_sought(fault))
+            continue;
+        sought++;
         found += find_fault(fault);
-    printf("%d passed, %d failed\n", found, planted_count() - found);
-    return found == planted_count() ? 0 : 1;
+    }
+    printf("%d passed, %d failed\n", found, sought - found);
+    return found == sought ? 0 : 1;
 }
 
 int main(int argc, char **argv)
