@@ -104,7 +104,7 @@ class Owned(ConsumerRebalanceListener):
         pass
 
     def seek_to_committed(self):
-        """Return whether there was something to do.
+        """Return whether there was something to do; what was read before is read again.
 
         The library keeps the position in a partition that the member lost for a time and owns
         again, and would commit it behind what others have committed meanwhile.
@@ -112,7 +112,9 @@ class Owned(ConsumerRebalanceListener):
         assigned, self.assigned = self.assigned, []
         for partition in assigned:
             offset = self.consumer.committed(partition)
-            if offset is not None:
+            if offset is None:
+                self.consumer.seek_to_beginning(partition)
+            else:
                 self.consumer.seek(partition, offset)
         return bool(assigned)
 
