@@ -42,7 +42,7 @@ static bool is_current(const struct announcement *a)
     const struct control *c = a->cluster->control;
     const struct metadata_broker *b = metadata_find_broker(c->image, a->to);
 
-    return b && b->epoch == a->epoch && !c->stopping;
+    return b && b->epoch == a->epoch && !c->stopping && rule_is_in_force(a->cluster);
 }
 
 static enum err answer_of(const struct announcement *a)

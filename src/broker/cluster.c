@@ -220,7 +220,12 @@ static void epoch_of_ours(struct keeper_call *call)
 {
     struct cluster *k = CONTAINER_OF(call, struct cluster, call);
 
-    if (!take_epoch(k))
+    enum err err = take_epoch(k);
+
+    /* It may have been taken away meanwhile, and the epoch be another one's. */
+    if (k->must_look)
+        stand(k);
+    else if (!err)
         rule_begin(k, k->epoch, k->epoch_version);
     else
         try_later(k);

@@ -32,8 +32,8 @@ struct cluster {
     struct io_job session_job;
     struct controller_heard heard;
     /* lost.c: logs that were on disks which are not there any more */
-    int64_t since; /* the registration with which the youngest directory came; -1: unknown yet */
-    bool has_new_dir;
+    int64_t since; /* the registration with which these directories came; -1: unknown yet */
+    bool has_changed_dirs;
     struct io_job since_job;
     struct lost_replica *lost; /* partitions that this broker may not lead */
     int32_t lost_count;
@@ -72,6 +72,11 @@ void cluster_tell_peers(struct cluster *k);
 /* This broker has been elected: takes over. `epoch` is stored in a node of this version. */
 void rule_begin(struct cluster *k, int32_t epoch, int32_t epoch_version);
 void rule_free(struct cluster *k);
+/* What the image says is this rule's word: nobody who was elected later has told it anything. */
+bool rule_is_in_force(const struct cluster *k);
+/* An order of another controller has come. True: that one was elected later, this rule has ended.
+ */
+bool rule_has_ended_by(struct cluster *k, int32_t controller_epoch);
 
 /*
  * Stores what a plan changes of partitions, fenced by our election and conditional on what it was

@@ -20,7 +20,19 @@
 
 /* ---- how old the directories are --------------------------------------------------------- */
 
-static enum err read_since(const struct broker *b, int dir, int64_t *since)
+/* "EPOCH DIRECTORIES" */
+static enum err parse_since(struct str text, int64_t *since, int64_t *dirs)
+{
+    const char *space = text.n > 0 ? memchr(text.p, ' ', (size_t)text.n) : NULL;
+    struct str first = {.p = text.p, .n = space ? (int32_t)(space - text.p) : 0};
+    enum err err = space ? str_to_i64(first, since) : ERR_CORRUPT;
+
+    if (!err)
+        err = str_to_i64((struct str){.p = space + 1, .n = text.n - first.n - 1}, dirs);
+    return err;
+}
+
+static enum err read_since(const struct broker *b, int dir, int64_t *since, int64_t *dirs)
 {
     char *path = xasprintf("%s/" FILE_NAME, log_dir_path(b->dirs[dir]));
     char *text = NULL;
@@ -28,7 +40,7 @@ static enum err read_since(const struct broker *b, int dir, int64_t *since)
     enum err err = io_file_read_all(b->io, path, BYTES_MAX, &text, &n);
 
     if (!err)
-        err = str_to_i64((struct str){.p = text, .n = (int32_t)n}, since);
+        err = parse_since((struct str){.p = text, .n = (int32_t)n}, since, dirs);
     free(text);
     free(path);
     return err;
@@ -37,7 +49,7 @@ static enum err read_since(const struct broker *b, int dir, int64_t *since)
 static void write_since(const struct broker *b, int dir, int64_t since)
 {
     char *path = xasprintf("%s/" FILE_NAME, log_dir_path(b->dirs[dir]));
-    char *text = xasprintf("%lld", (long long)since);
+    char *text = xasprintf("%lld %d", (long long)since, b->dir_count);
     struct bytes content = {.p = (const uint8_t *)text, .n = (int32_t)strlen(text)};
     enum err err = io_file_replace(b->io, path, content);
 
@@ -52,12 +64,8 @@ static void run(struct io_job *job)
     struct cluster *k = CONTAINER_OF(job, struct cluster, since_job);
     const struct broker *b = k->control->broker;
 
-    for (int i = 0; i < b->dir_count; i++) {
-        int64_t since;
-
-        if (read_since(b, i, &since))
-            write_since(b, i, k->broker_epoch);
-    }
+    for (int i = 0; i < b->dir_count; i++)
+        write_since(b, i, k->broker_epoch);
 }
 
 static void done(struct io_job *job)
@@ -71,18 +79,19 @@ void lost_begin(struct cluster *k)
 
     k->since = -1;
     for (int i = 0; i < b->dir_count; i++) {
-        int64_t since;
+        int64_t since = -1;
+        int64_t dirs = 0;
 
-        if (read_since(b, i, &since))
-            k->has_new_dir = true;
-        else
-            k->since = MAX(k->since, since);
+        /* One that is not configured any more is as good as gone. */
+        if (read_since(b, i, &since, &dirs) || dirs > b->dir_count)
+            k->has_changed_dirs = true;
+        k->since = MAX(k->since, since);
     }
 }
 
 void lost_note_registration(struct cluster *k)
 {
-    if (!k->has_new_dir)
+    if (!k->has_changed_dirs)
         return;
     k->since = k->broker_epoch;
     k->since_job.run = run;
@@ -147,7 +156,7 @@ void lost_check(struct cluster *k, const struct metadata_topic *topic, int32_t i
     q->cluster = k;
     q->topic_id = topic->id;
     q->index = index;
-    q->path = znode_topic_path(topic->name);
+    q->path = znode_state_path(topic->name, index);
     q->then = then;
     q->ctx = ctx;
     q->call.done = checked;

@@ -148,6 +148,8 @@ static void states_run(struct control *c, struct task *t)
     struct update_metadata_response *out = o->request->out;
     enum err err = controller_obey_states(c->image, c->cluster->broker_epoch, in, &o->plan);
 
+    if (!err && rule_has_ended_by(c->cluster, in->controller_epoch))
+        err = ERR_STALE_BROKER_EPOCH; /* This life ends. */
     if (!err)
         err = controller_hear(&c->cluster->heard, in->controller_epoch, in->order_version);
     out->error_code = err_wire(err);
@@ -216,6 +218,8 @@ static void roles_run(struct control *c, struct task *t)
     enum err err =
         controller_obey_roles(c->image, c->cluster->broker_epoch, in, &r->arena, out, &o->plan);
 
+    if (!err && rule_has_ended_by(c->cluster, in->controller_epoch))
+        err = ERR_STALE_BROKER_EPOCH;
     if (!err)
         err = controller_hear(&c->cluster->heard, in->controller_epoch, in->order_version);
     out->error_code = err_wire(err);
@@ -278,6 +282,8 @@ static void stops_run(struct control *c, struct task *t)
     struct stop_replica_response *out = o->request->out;
     enum err err = controller_obey_stops(c->image, c->cluster->broker_epoch, in);
 
+    if (!err && rule_has_ended_by(c->cluster, in->controller_epoch))
+        err = ERR_STALE_BROKER_EPOCH;
     if (!err)
         err = controller_hear(&c->cluster->heard, in->controller_epoch, in->order_version);
     out->error_code = err_wire(err);
@@ -380,6 +386,8 @@ static void add_if_missing(struct reconciling *g, const struct metadata_topic *t
 
     if (p->leader_epoch < 0 || !metadata_ids_have(&p->replicas, self) ||
         control_find_partition(g->control, topic->id, index))
+        return;
+    if (metadata_ids_have(&p->isr, self) && lost_has(g->control->cluster, topic->id, index))
         return;
     if (metadata_ids_have(&p->isr, self) && !is_first && !PLANTED(LEAD_WHAT_IS_LOST))
         add_unless_lost(g, topic, index);

@@ -29,6 +29,7 @@ struct rule {
     struct list announcements;
     bool has_taken_over;
     bool is_ending;
+    bool refuses_own; /* a task for that waits */
 };
 
 bool control_decides(const struct control *c)
@@ -53,6 +54,19 @@ static void end_rule(struct cluster *k, const char *why)
     trace_error("controller.resigned", "epoch=%d why=\"%s\"", k->rule->epoch, why);
     /* A session's end removes the node; the next life reads everything again. */
     control_stop(k->control, ERR_NOT_CONTROLLER, "this broker is not the controller any more");
+}
+
+bool rule_is_in_force(const struct cluster *k)
+{
+    return k->rule && !k->rule->is_ending && k->control->image->controller_epoch == k->rule->epoch;
+}
+
+bool rule_has_ended_by(struct cluster *k, int32_t controller_epoch)
+{
+    if (!k->rule || controller_epoch <= k->rule->epoch)
+        return false;
+    end_rule(k, "another controller was elected");
+    return true;
 }
 
 void rule_free(struct cluster *k)
@@ -138,20 +152,35 @@ void rule_refused(struct cluster *k, int32_t broker_id, struct uuid topic_id, in
     control_enqueue(k->control, &q->task, refusal_run);
 }
 
+static void own_refusals_run(struct control *c, struct task *t)
+{
+    const struct cluster *k = c->cluster;
+    struct metadata_delta plan = {0};
+
+    k->rule->refuses_own = false;
+    for (int32_t i = 0; i < k->lost_count && control_decides(c); i++) {
+        const struct lost_replica *l = &k->lost[i];
+        const struct metadata_topic *topic = metadata_find_topic_id(c->image, l->topic_id);
+
+        if (topic && !topic->is_deleting && lost_has(k, l->topic_id, l->index))
+            controller_plan_refusal(c->image, c->broker->node_id, topic, l->index, &plan);
+    }
+    if (plan.count == 0) {
+        moved(c, t, ERR_NONE);
+        return;
+    }
+    trace_error("controller.leadership_refused", "broker=%d partitions=%d", c->broker->node_id,
+                plan.count);
+    rule_carry_out(c->cluster, &plan, moved, t);
+}
+
 /* What this broker was given by itself, and has lost. */
 static void refuse_own(struct cluster *k)
 {
-    const struct control *c = k->control;
-
-    for (int32_t i = 0; i < k->lost_count; i++) {
-        const struct lost_replica *l = &k->lost[i];
-        const struct metadata_topic *topic = metadata_find_topic_id(c->image, l->topic_id);
-        const struct metadata_partition *p = topic ? metadata_find_partition(topic, l->index)
-                                                   : NULL;
-
-        if (p && p->leader == c->broker->node_id && lost_has(k, l->topic_id, l->index))
-            rule_refused(k, c->broker->node_id, l->topic_id, l->index);
-    }
+    if (k->lost_count == 0 || k->rule->refuses_own || k->control->stopping)
+        return;
+    k->rule->refuses_own = true;
+    control_enqueue(k->control, xcalloc(1, sizeof(struct task)), own_refusals_run);
 }
 
 /* ---- storing ---------------------------------------------------------------------------- */

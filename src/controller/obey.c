@@ -25,8 +25,10 @@ static enum err check_epochs(const struct metadata_image *image, int64_t life,
 
 enum err controller_hear(struct controller_heard *h, int32_t controller_epoch, int64_t version)
 {
-    if (controller_epoch == h->controller_epoch && version >= 0 && version < h->version &&
-        !PLANTED(OBEY_LATE_ORDERS))
+    bool is_late = controller_epoch == h->controller_epoch && version >= 0 && version < h->version;
+    bool is_old = controller_epoch < h->controller_epoch;
+
+    if ((is_late && !PLANTED(OBEY_LATE_ORDERS)) || (is_old && !PLANTED(OBEY_OLD_CONTROLLER)))
         return ERR_STALE_CONTROLLER_EPOCH;
     h->controller_epoch = controller_epoch;
     h->version = version;

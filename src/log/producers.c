@@ -422,6 +422,9 @@ void producers_remember(struct producers *ps, const struct producers *past, int6
         p->assigned = p->durable;
     }
     ps->forgotten_id = past->forgotten_id;
+    HASH_ITER (hh, past->by_id, p, next)
+        if (!find(ps, p->id) && last_offset(&p->durable) < end)
+            ps->forgotten_id = MAX(ps->forgotten_id, p->id);
 }
 
 bool producers_agree(const struct producers *a, const struct producers *b)

@@ -186,10 +186,10 @@ void producers_from_snapshot(struct replay *r)
     r->from = newest_up_to(r->names, r->upto);
     while (r->from >= 0 && !read_snapshots_at(r, r->from))
         r->from = newest_up_to(r->names, r->from - 1);
-    /* Without one, what there is to replay tells of all producers if it begins at 0. */
-    if (r->from < 0 && r->upto > 0 && oldest_base(r->names) > 0)
-        r->producers->forgotten_id = INT64_MAX;
     r->from = MAX(r->from, 0);
+    /* What is replayed tells of all producers only if nothing is missing before it. */
+    if (oldest_base(r->names) != INT64_MAX && oldest_base(r->names) > r->from)
+        r->producers->forgotten_id = INT64_MAX;
 }
 
 enum err producers_replay_rest(struct replay *r)
