@@ -2,11 +2,11 @@
 /*
  * A replica whose disk was replaced must not lead: it is in the in-sync set of what it has lost,
  * and everybody would cut their logs to its empty one. Each log directory notes in a file by which
- * registration its broker first joined the cluster with it. A partition that is older than a
- * directory, and has no log here, was lost with another disk. While it counts as in sync no log is
- * made for it: if it is told to lead it refuses, and the controller elects another one of the set,
- * or nobody; if it is told to follow it does not, and its leader takes it out of the set. Then it
- * is a follower like any other that begins with nothing.
+ * registration its broker joined the cluster with these directories, and how many they were. A
+ * partition that is older, and has no log here, was lost with another one. While it counts as in
+ * sync no log is made for it: if it is told to lead it refuses, and the controller elects another
+ * one of the set, or nobody; if it is told to follow it does not, and its leader takes it out of
+ * the set. Then it is a follower like any other that begins with nothing.
  */
 #include <stdlib.h>
 #include <string.h>
