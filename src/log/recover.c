@@ -456,7 +456,10 @@ static enum err start_over(struct loading *g)
             err = unlink_one(g, base, LOG_SUFFIX);
     }
     l->end = l->start;
-    producers_forget_all(&l->producers);
+    if (l->start > 0)
+        producers_forget_all(&l->producers);
+    else
+        producers_reset(&l->producers); /* Nothing is missing before the first record. */
     return err ? err : add_empty_segment(l, l->start);
 }
 

@@ -406,7 +406,7 @@ enum err log_reload_truncated(struct reload *r)
     }
     io_names_free(&names);
     if (!err && r->is_anew)
-        r->producers.forgotten_id = INT64_MAX;
+        r->producers.forgotten_id = r->end > 0 ? INT64_MAX : -1;
     else if (!err)
         err = remember_producers(r);
     return err;
