@@ -301,6 +301,14 @@ static bool settle(struct writer *w)
     return true;
 }
 
+/* From the oldest one without an answer on: no client goes further ahead of that (KIP-98). */
+static int32_t batches_ahead(const struct writer *w)
+{
+    const struct writer_item *first = LIST_FIRST(&w->items, struct writer_item, link);
+
+    return first ? w->order - w->run->history.batches[first->number].order : 0;
+}
+
 void writer_tick(struct writer *w)
 {
     int64_t now = run_now(w->run);
@@ -311,7 +319,7 @@ void writer_tick(struct writer *w)
     if (w->peer.call_count == 0 && !settle(w))
         return;
     if (w->resends || w->goes_on || w->moves || !w->topic || w->topic->state != TOPIC_THERE ||
-        w->run->no_producing || w->item_count >= w->depth)
+        w->run->no_producing || batches_ahead(w) >= w->depth)
         return;
     if (choose(w, MOVE_ONCE_IN) == MOVE_ONCE_IN - 1)
         w->moves = true;
