@@ -219,7 +219,6 @@ static void epoch_read(struct keeper_call *call)
 static void epoch_of_ours(struct keeper_call *call)
 {
     struct cluster *k = CONTAINER_OF(call, struct cluster, call);
-
     enum err err = take_epoch(k);
 
     /* It may have been taken away meanwhile, and the epoch be another one's. */
@@ -281,8 +280,7 @@ static void registered(struct registration *r)
         return;
     }
     k->broker_epoch = r->broker_epoch;
-    past_session_note(k, keeper_session_id(c->keeper));
-    lost_note_registration(k);
+    notes_write(k);
     trace_info("cluster.registered", "broker=%d epoch=%lld", c->broker->node_id,
                (long long)r->broker_epoch);
     config_changes_watch(k);
@@ -338,8 +336,7 @@ struct cluster *cluster_new(struct control *c)
     k->control = c;
     k->broker_epoch = -1;
     k->last_note = -1;
-    k->past_session = past_session_read(c->broker);
-    lost_begin(k);
+    notes_read(k);
     list_init(&k->proposals);
     k->peers = broker_client(c->loop, c->broker,
                              config_i32(c->config, CONFIG_CONTROLLER_SOCKET_TIMEOUT_MS),

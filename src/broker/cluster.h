@@ -27,14 +27,13 @@ struct cluster {
     struct registration registration;
     char *registration_json;
     int64_t broker_epoch; /* -1: not registered */
+    /* notes.c: for the next life, and of the one before */
     int64_t past_session; /* of the process before; 0: not known */
     int64_t session;      /* as it is noted for the next one */
-    struct io_job session_job;
-    struct controller_heard heard;
-    /* lost.c: logs that were on disks which are not there any more */
-    int64_t since; /* the registration with which these directories came; -1: unknown yet */
+    int64_t since;        /* the registration with which these directories came; -1: unknown yet */
     bool has_changed_dirs;
-    struct io_job since_job;
+    struct io_job notes_job;
+    struct controller_heard heard;
     struct lost_replica *lost; /* partitions that this broker may not lead */
     int32_t lost_count;
     /* the election */
@@ -64,7 +63,7 @@ struct cluster {
 
 /* The listener by which brokers reach each other. */
 struct str cluster_listener(const struct control *c);
-/* The addresses of the image's brokers, for calls. */
+/* The addresses of the image's brokers, for calls, and who is asked whether it is there. */
 void cluster_tell_peers(struct cluster *k);
 
 /* ---- rule.c ----------------------------------------------------------------------------- */
@@ -96,18 +95,15 @@ void rule_suspect(struct cluster *k, int32_t broker_id);
 /* A broker does not lead a partition that it was told to lead: another one does, or nobody. */
 void rule_refused(struct cluster *k, int32_t broker_id, struct uuid topic_id, int32_t index);
 
-/* ---- past_session.c --------------------------------------------------------------------- */
+/* ---- notes.c ----------------------------------------------------------------------------- */
 
-/* Blocking, before io_run; 0: nobody knows. */
-int64_t past_session_read(const struct broker *b);
-/* For the process behind this one; once. */
-void past_session_note(struct cluster *k, int64_t session);
+/* Blocking, before io_run. */
+void notes_read(struct cluster *k);
+/* This broker has registered; once. */
+void notes_write(struct cluster *k);
 
 /* ---- lost.c ------------------------------------------------------------------------------ */
 
-/* Blocking, before io_run. */
-void lost_begin(struct cluster *k);
-void lost_note_registration(struct cluster *k);
 /*
  * This broker is in the in-sync set of a partition, old enough to have records, of which it has no
  * log: whether that log was on another disk. `topic` is borrowed until `then`.
