@@ -21,6 +21,13 @@
 #define STATES_A_MULTI 500
 #define ASSIGNMENTS_A_MULTI 5000
 
+/* A broker does not lead what it was told to lead. */
+struct refusal {
+    int32_t broker_id;
+    struct uuid topic_id;
+    int32_t index;
+};
+
 struct rule {
     struct cluster *cluster;
     int32_t epoch;
@@ -29,7 +36,8 @@ struct rule {
     struct list announcements;
     bool has_taken_over;
     bool is_ending;
-    bool refuses_own; /* a task for that waits */
+    struct refusal *refusals; /* a task waits while there are some; owned */
+    int32_t refusal_count;
 };
 
 bool control_decides(const struct control *c)
@@ -74,6 +82,7 @@ void rule_free(struct cluster *k)
     if (!k->rule)
         return;
     announcements_free(&k->rule->announcements);
+    free(k->rule->refusals);
     free(k->rule);
     k->rule = NULL;
 }
@@ -115,72 +124,64 @@ static void continue_moves(struct control *c)
 
 /* ---- refusals --------------------------------------------------------------------------- */
 
-struct refusal {
-    struct task task;
-    int32_t broker_id;
-    struct uuid topic_id;
-    int32_t index;
-};
-
-static void refusal_run(struct control *c, struct task *t)
+static void refusals_run(struct control *c, struct task *t)
 {
-    struct refusal *q = CONTAINER_OF(t, struct refusal, task);
-    const struct metadata_topic *topic = metadata_find_topic_id(c->image, q->topic_id);
+    struct rule *rule = c->cluster->rule;
     struct metadata_delta plan = {0};
 
-    if (control_decides(c) && topic && !topic->is_deleting)
-        controller_plan_refusal(c->image, q->broker_id, topic, q->index, &plan);
+    for (int32_t i = 0; i < rule->refusal_count && control_decides(c); i++) {
+        const struct refusal *q = &rule->refusals[i];
+        const struct metadata_topic *topic = metadata_find_topic_id(c->image, q->topic_id);
+
+        if (topic && !topic->is_deleting)
+            controller_plan_refusal(c->image, q->broker_id, topic, q->index, &plan);
+    }
+    rule->refusal_count = 0;
     if (plan.count == 0) {
         moved(c, t, ERR_NONE);
         return;
     }
-    trace_error("controller.leadership_refused", "broker=%d topic=%.*s partition=%d", q->broker_id,
-                STR_ARG(topic->name), q->index);
+    trace_error("controller.leaderships_refused", "partitions=%d", plan.count);
     rule_carry_out(c->cluster, &plan, moved, t);
+}
+
+static bool is_noted(const struct rule *rule, const struct refusal *q)
+{
+    for (int32_t i = 0; i < rule->refusal_count; i++)
+        if (rule->refusals[i].broker_id == q->broker_id && rule->refusals[i].index == q->index &&
+            uuid_eq(rule->refusals[i].topic_id, q->topic_id))
+            return true;
+    return false;
 }
 
 void rule_refused(struct cluster *k, int32_t broker_id, struct uuid topic_id, int32_t index)
 {
-    struct refusal *q;
+    struct refusal q = {.broker_id = broker_id, .topic_id = topic_id, .index = index};
+    struct rule *rule = k->rule;
 
-    if (k->control->stopping)
+    if (k->control->stopping || is_noted(rule, &q))
         return;
-    q = xcalloc(1, sizeof(*q));
-    q->broker_id = broker_id;
-    q->topic_id = topic_id;
-    q->index = index;
-    control_enqueue(k->control, &q->task, refusal_run);
-}
-
-static void own_refusals_run(struct control *c, struct task *t)
-{
-    const struct cluster *k = c->cluster;
-    struct metadata_delta plan = {0};
-
-    k->rule->refuses_own = false;
-    for (int32_t i = 0; i < k->lost_count && control_decides(c); i++) {
-        const struct lost_replica *l = &k->lost[i];
-        const struct metadata_topic *topic = metadata_find_topic_id(c->image, l->topic_id);
-
-        if (topic && !topic->is_deleting && lost_has(k, l->topic_id, l->index))
-            controller_plan_refusal(c->image, c->broker->node_id, topic, l->index, &plan);
-    }
-    if (plan.count == 0) {
-        moved(c, t, ERR_NONE);
-        return;
-    }
-    trace_error("controller.leadership_refused", "broker=%d partitions=%d", c->broker->node_id,
-                plan.count);
-    rule_carry_out(c->cluster, &plan, moved, t);
+    rule->refusals =
+        xreallocarray(rule->refusals, (size_t)rule->refusal_count + 1, sizeof(*rule->refusals));
+    rule->refusals[rule->refusal_count++] = q;
+    if (rule->refusal_count == 1)
+        control_enqueue(k->control, xcalloc(1, sizeof(struct task)), refusals_run);
 }
 
 /* What this broker was given by itself, and has lost. */
 static void refuse_own(struct cluster *k)
 {
-    if (k->lost_count == 0 || k->rule->refuses_own || k->control->stopping)
-        return;
-    k->rule->refuses_own = true;
-    control_enqueue(k->control, xcalloc(1, sizeof(struct task)), own_refusals_run);
+    const struct control *c = k->control;
+
+    for (int32_t i = 0; i < k->lost_count; i++) {
+        const struct lost_replica *l = &k->lost[i];
+        const struct metadata_topic *topic = metadata_find_topic_id(c->image, l->topic_id);
+        const struct metadata_partition *p = topic ? metadata_find_partition(topic, l->index)
+                                                   : NULL;
+
+        if (p && p->leader == c->broker->node_id && lost_has(k, l->topic_id, l->index))
+            rule_refused(k, c->broker->node_id, l->topic_id, l->index);
+    }
 }
 
 /* ---- storing ---------------------------------------------------------------------------- */
