@@ -9,7 +9,6 @@
  * Each is also asked now and then whether it is there (probe.h): what a suspect leads moves.
  */
 #include "broker/cluster.h"
-#include "broker/probe.h"
 
 #include <stdlib.h>
 
@@ -80,6 +79,7 @@ static void retry_later(struct announcement *a, enum err err)
 {
     struct control *c = a->cluster->control;
 
+    /* Unless nothing has got there, nobody knows what it has. */
     if (a->was_heard || !a->call.err || a->call.was_sent) {
         metadata_image_put(a->told);
         a->told = metadata_image_new();

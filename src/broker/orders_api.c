@@ -48,6 +48,14 @@ static void order_begin(struct control *c, struct request *r,
     control_enqueue(c, &o->task, run);
 }
 
+/* Of an order that may be obeyed; a rule that it ends takes this life with it. */
+static enum err hear(struct cluster *k, int32_t controller_epoch, int64_t version)
+{
+    if (rule_has_ended_by(k, controller_epoch))
+        return ERR_STALE_BROKER_EPOCH;
+    return controller_hear(&k->heard, controller_epoch, version);
+}
+
 /* ---- configurations of new topics --------------------------------------------------------- */
 
 struct config_reading {
@@ -148,10 +156,8 @@ static void states_run(struct control *c, struct task *t)
     struct update_metadata_response *out = o->request->out;
     enum err err = controller_obey_states(c->image, c->cluster->broker_epoch, in, &o->plan);
 
-    if (!err && rule_has_ended_by(c->cluster, in->controller_epoch))
-        err = ERR_STALE_BROKER_EPOCH; /* This life ends. */
     if (!err)
-        err = controller_hear(&c->cluster->heard, in->controller_epoch, in->order_version);
+        err = hear(c->cluster, in->controller_epoch, in->order_version);
     out->error_code = err_wire(err);
     if (err)
         order_end(o);
@@ -218,10 +224,8 @@ static void roles_run(struct control *c, struct task *t)
     enum err err =
         controller_obey_roles(c->image, c->cluster->broker_epoch, in, &r->arena, out, &o->plan);
 
-    if (!err && rule_has_ended_by(c->cluster, in->controller_epoch))
-        err = ERR_STALE_BROKER_EPOCH;
     if (!err)
-        err = controller_hear(&c->cluster->heard, in->controller_epoch, in->order_version);
+        err = hear(c->cluster, in->controller_epoch, in->order_version);
     out->error_code = err_wire(err);
     if (err)
         order_end(o);
@@ -282,10 +286,8 @@ static void stops_run(struct control *c, struct task *t)
     struct stop_replica_response *out = o->request->out;
     enum err err = controller_obey_stops(c->image, c->cluster->broker_epoch, in);
 
-    if (!err && rule_has_ended_by(c->cluster, in->controller_epoch))
-        err = ERR_STALE_BROKER_EPOCH;
     if (!err)
-        err = controller_hear(&c->cluster->heard, in->controller_epoch, in->order_version);
+        err = hear(c->cluster, in->controller_epoch, in->order_version);
     out->error_code = err_wire(err);
     o->pending = 1;
     LIST_EACH_SAFE (node, &c->partitions) {
