@@ -181,6 +181,8 @@ static enum err replay_from(struct replay *r, int64_t offset)
 
 void producers_from_snapshot(struct replay *r)
 {
+    int64_t oldest = oldest_base(r->names);
+
     producers_init(r->producers);
     r->is_own = false;
     r->from = newest_up_to(r->names, r->upto);
@@ -188,7 +190,7 @@ void producers_from_snapshot(struct replay *r)
         r->from = newest_up_to(r->names, r->from - 1);
     r->from = MAX(r->from, 0);
     /* What is replayed tells of all producers only if nothing is missing before it. */
-    if (oldest_base(r->names) != INT64_MAX && oldest_base(r->names) > r->from)
+    if (oldest != INT64_MAX && oldest > r->from)
         r->producers->forgotten_id = INT64_MAX;
 }
 
