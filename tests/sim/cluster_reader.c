@@ -293,11 +293,7 @@ void cluster_reader_complain(const struct cluster_reader *r)
 
 void cluster_reader_free(struct cluster_reader *r)
 {
-    struct list *node;
-
-    while ((node = list_pop_front(&r->peer.calls)))
-        LIST_ENTRY(node, struct call, link)
-            ->done(LIST_ENTRY(node, struct call, link), ERR_CANCELLED, NULL);
+    peer_cancel(&r->peer);
     order_fini(&r->order);
     peer_fini(&r->peer);
     free(r);

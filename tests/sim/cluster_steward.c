@@ -393,11 +393,7 @@ void steward_complain(const struct steward *s)
 
 void steward_free(struct steward *s)
 {
-    struct list *node;
-
-    while ((node = list_pop_front(&s->peer.calls)))
-        LIST_ENTRY(node, struct call, link)
-            ->done(LIST_ENTRY(node, struct call, link), ERR_CANCELLED, NULL);
+    peer_cancel(&s->peer);
     peer_fini(&s->peer);
     free(s);
 }

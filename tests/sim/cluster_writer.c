@@ -357,13 +357,7 @@ bool writer_is_idle(const struct writer *w)
 
 void writer_free(struct writer *w)
 {
-    struct list *node;
-
-    while ((node = list_pop_front(&w->peer.calls))) {
-        struct call *call = LIST_ENTRY(node, struct call, link);
-
-        call->done(call, ERR_CANCELLED, NULL);
-    }
+    peer_cancel(&w->peer);
     drop_items(w);
     peer_fini(&w->peer);
     free(w);

@@ -127,13 +127,7 @@ struct auditor *auditor_new(struct run *run)
 
 void auditor_free(struct auditor *a)
 {
-    struct list *node;
-
-    while ((node = list_pop_front(&a->peer.calls))) {
-        struct call *c = LIST_ENTRY(node, struct call, link);
-
-        c->done(c, ERR_CANCELLED, NULL);
-    }
+    peer_cancel(&a->peer);
     peer_fini(&a->peer);
     free(a);
 }

@@ -800,22 +800,11 @@ struct member *member_new(struct run *run, int group, int index)
     return m;
 }
 
-static void cancel_calls(struct peer *p)
-{
-    struct list *node;
-
-    while ((node = list_pop_front(&p->calls))) {
-        struct call *c = LIST_ENTRY(node, struct call, link);
-
-        c->done(c, ERR_CANCELLED, NULL);
-    }
-}
-
 void member_free(struct member *m)
 {
     m->process++;
-    cancel_calls(&m->coord);
-    cancel_calls(&m->data);
+    peer_cancel(&m->coord);
+    peer_cancel(&m->data);
     reader_fini(m);
     peer_fini(&m->coord);
     peer_fini(&m->data);

@@ -261,6 +261,17 @@ void peer_init(struct peer *p, struct run *run, void (*opened)(struct peer *),
     list_init(&p->link);
 }
 
+void peer_cancel(struct peer *p)
+{
+    struct list *node;
+
+    while ((node = list_pop_front(&p->calls))) {
+        struct call *c = LIST_ENTRY(node, struct call, link);
+
+        c->done(c, ERR_CANCELLED, NULL);
+    }
+}
+
 void peer_fini(struct peer *p)
 {
     list_remove(&p->link);

@@ -63,6 +63,8 @@ struct peer {
 
 void peer_init(struct peer *p, struct run *run, void (*opened)(struct peer *),
                void (*closed)(struct peer *));
+/* The end of a run: requests without an answer complete with ERR_CANCELLED. */
+void peer_cancel(struct peer *p);
 void peer_fini(struct peer *p);
 /* Connects, and again whenever it was cut off. */
 void peer_start(struct peer *p);

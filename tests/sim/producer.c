@@ -520,13 +520,7 @@ bool producer_is_idle(const struct producer *p)
 
 void producer_free(struct producer *p)
 {
-    struct list *node;
-
-    while ((node = list_pop_front(&p->peer.calls))) {
-        struct call *call = LIST_ENTRY(node, struct call, link);
-
-        call->done(call, ERR_CANCELLED, NULL);
-    }
+    peer_cancel(&p->peer);
     drop_lanes(p);
     peer_fini(&p->peer);
     free(p);
