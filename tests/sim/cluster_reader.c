@@ -139,25 +139,10 @@ static void listed(struct call *call, enum err err, void *response)
 
 static void ask_end(struct cluster_reader *r)
 {
-    struct list_offsets_request request;
-    struct list_offsets_request_topic topic;
-    struct list_offsets_request_partition partition;
-
-    wire_init(&list_offsets_request_schema, &request);
-    wire_init(&list_offsets_request_topic_schema, &topic);
-    wire_init(&list_offsets_request_partition_schema, &partition);
-    partition.partition_index = r->partition;
-    partition.timestamp = -1;
-    topic.name = str_of(r->topic->name);
-    topic.partitions.v = &partition;
-    topic.partitions.n = 1;
-    request.replica_id = -1;
-    request.topics.v = &topic;
-    request.topics.n = 1;
     r->is_asking = true;
     r->known_end = r->topic->parts[r->partition].end;
     r->call.done = listed;
-    peer_send(&r->peer, &r->call, API_LIST_OFFSETS, 7, &request, 0);
+    peer_ask_offset(&r->peer, &r->call, 7, r->topic->name, r->partition, -1, 0);
 }
 
 /* ---- records ------------------------------------------------------------------------------ */

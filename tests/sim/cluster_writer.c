@@ -250,14 +250,9 @@ static void id_known(struct call *call, enum err err, void *response)
 
 static void ask_id(struct writer *w)
 {
-    struct init_producer_id_request request;
-
-    wire_init(&init_producer_id_request_schema, &request);
-    request.transactional_id = str_null();
-    request.transaction_timeout_ms = 60000;
     w->id_call.done = id_known;
     w->asks_id = true;
-    peer_send(&w->peer, &w->id_call, API_INIT_PRODUCER_ID, 4, &request, 0);
+    peer_ask_id(&w->peer, &w->id_call);
 }
 
 /* With a new id, so that sequences begin at 0. */

@@ -221,27 +221,12 @@ static void time_listed(struct call *call, enum err err, void *response)
 static void list_at(struct consumer *c, struct position *pos, int64_t timestamp,
                     void (*done)(struct call *call, enum err err, void *response))
 {
-    struct list_offsets_request request;
-    struct list_offsets_request_topic topic;
-    struct list_offsets_request_partition partition;
-
-    wire_init(&list_offsets_request_schema, &request);
-    wire_init(&list_offsets_request_topic_schema, &topic);
-    wire_init(&list_offsets_request_partition_schema, &partition);
-    partition.partition_index = pos->partition;
-    partition.timestamp = timestamp;
-    topic.name = str_of(pos->topic->name);
-    topic.partitions.v = &partition;
-    topic.partitions.n = 1;
-    request.replica_id = -1;
-    request.topics.v = &topic;
-    request.topics.n = 1;
     c->listed = pos;
     c->lists = true;
     c->list_call.done = done;
     /* Behind a parked fetch it has to wait for that one's turn. */
-    peer_send(&c->peer, &c->list_call, API_LIST_OFFSETS, (int16_t)(1 + choose(c, 8)), &request,
-              c->fetches ? (int64_t)c->wait_ms * MS : 0);
+    peer_ask_offset(&c->peer, &c->list_call, (int16_t)(1 + choose(c, 8)), pos->topic->name,
+                    pos->partition, timestamp, c->fetches ? (int64_t)c->wait_ms * MS : 0);
 }
 
 static void list_one(struct consumer *c, struct position *pos)

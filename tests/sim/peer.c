@@ -201,6 +201,37 @@ void peer_send(struct peer *p, struct call *c, int16_t api_key, int16_t version,
     }
 }
 
+void peer_ask_offset(struct peer *p, struct call *c, int16_t version, const char *topic,
+                     int32_t partition, int64_t timestamp, int64_t wait_ns)
+{
+    struct list_offsets_request request;
+    struct list_offsets_request_topic in_topic;
+    struct list_offsets_request_partition in_partition;
+
+    wire_init(&list_offsets_request_schema, &request);
+    wire_init(&list_offsets_request_topic_schema, &in_topic);
+    wire_init(&list_offsets_request_partition_schema, &in_partition);
+    in_partition.partition_index = partition;
+    in_partition.timestamp = timestamp;
+    in_topic.name = str_of(topic);
+    in_topic.partitions.v = &in_partition;
+    in_topic.partitions.n = 1;
+    request.replica_id = -1;
+    request.topics.v = &in_topic;
+    request.topics.n = 1;
+    peer_send(p, c, API_LIST_OFFSETS, version, &request, wait_ns);
+}
+
+void peer_ask_id(struct peer *p, struct call *c)
+{
+    struct init_producer_id_request request;
+
+    wire_init(&init_producer_id_request_schema, &request);
+    request.transactional_id = str_null();
+    request.transaction_timeout_ms = 60000;
+    peer_send(p, c, API_INIT_PRODUCER_ID, 4, &request, 0);
+}
+
 /* ---- connecting ------------------------------------------------------------------------- */
 
 static void connected(struct io_op *op)

@@ -71,6 +71,11 @@ void peer_start(struct peer *p);
 /* Sends; the peer must be open. `wait_ns`: how long the broker may take of its own accord. */
 void peer_send(struct peer *p, struct call *c, int16_t api_key, int16_t version,
                const void *request, int64_t wait_ns);
+/* Asks for one offset: of a time, or -1, -2. `call` has its `done`. */
+void peer_ask_offset(struct peer *p, struct call *c, int16_t version, const char *topic,
+                     int32_t partition, int64_t timestamp, int64_t wait_ns);
+/* Asks for a producer's id. */
+void peer_ask_id(struct peer *p, struct call *c);
 /* Ends the connection, as a client that has lost its patience. */
 void peer_close(struct peer *p);
 /* Looks whether the oldest request has waited too long. */

@@ -422,14 +422,9 @@ static void id_known(struct call *call, enum err err, void *response)
 
 static void ask_id(struct producer *p)
 {
-    struct init_producer_id_request request;
-
-    wire_init(&init_producer_id_request_schema, &request);
-    request.transactional_id = str_null();
-    request.transaction_timeout_ms = 60000;
     p->id_call.done = id_known;
     p->asks_id = true;
-    peer_send(&p->peer, &p->id_call, API_INIT_PRODUCER_ID, 4, &request, 0);
+    peer_ask_id(&p->peer, &p->id_call);
 }
 
 /* ---- life ------------------------------------------------------------------------------- */
