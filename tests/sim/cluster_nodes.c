@@ -4,7 +4,6 @@
  * session ends when its broker has been silent for longer than the timeout, dead or paused; only
  * then do others learn of it, as from a real service. A supervisor starts what has died.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,22 +15,6 @@
 #define SESSION_MS 800
 #define DOWN_NS_MAX (2 * SECOND)
 
-static void set(struct config *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void set(struct config *c, const char *fmt, ...)
-{
-    char *message = NULL;
-    char setting[128];
-    va_list ap;
-    enum err err;
-
-    va_start(ap, fmt);
-    vsnprintf(setting, sizeof(setting), fmt, ap);
-    va_end(ap);
-    err = config_load_setting(c, str_of(setting), &message);
-    assert(!err);
-}
-
 /* Rare things are frequent, and what takes seconds takes a moment. */
 static struct config *settings(const struct node *n)
 {
@@ -39,23 +22,23 @@ static struct config *settings(const struct node *n)
     char *message = NULL;
     enum err err;
 
-    set(c, "node.id=%d", n->id);
-    set(c, "listeners=PLAINTEXT://%s:%d", sim_host_address(n->host), BROKER_PORT);
-    set(c, "log.dirs=/data");
-    set(c, "num.shards=%d", n->run->plan.shards);
-    set(c, "auto.create.topics.enable=false");
-    set(c, "zookeeper.session.timeout.ms=%d", SESSION_MS);
-    set(c, "replica.lag.time.max.ms=%d", 500);
-    set(c, "replica.fetch.wait.max.ms=%d", 50);
-    set(c, "replica.fetch.backoff.ms=%d", 50);
-    set(c, "replica.socket.timeout.ms=%d", 1000);
-    set(c, "controller.socket.timeout.ms=%d", 1000);
-    set(c, "log.retention.check.interval.ms=%d", 30000);
-    set(c, "log.flush.offset.checkpoint.interval.ms=%d", 300);
-    set(c, "log.flush.start.offset.checkpoint.interval.ms=%d", 400);
-    set(c, "replica.high.watermark.checkpoint.interval.ms=%d", 250);
-    set(c, "log.segment.delete.delay.ms=%d", 100);
-    set(c, "log.index.interval.bytes=%d", 400);
+    node_set(c, "node.id=%d", n->id);
+    node_set(c, "listeners=PLAINTEXT://%s:%d", sim_host_address(n->host), BROKER_PORT);
+    node_set(c, "log.dirs=/data");
+    node_set(c, "num.shards=%d", n->run->plan.shards);
+    node_set(c, "auto.create.topics.enable=false");
+    node_set(c, "zookeeper.session.timeout.ms=%d", SESSION_MS);
+    node_set(c, "replica.lag.time.max.ms=%d", 500);
+    node_set(c, "replica.fetch.wait.max.ms=%d", 50);
+    node_set(c, "replica.fetch.backoff.ms=%d", 50);
+    node_set(c, "replica.socket.timeout.ms=%d", 1000);
+    node_set(c, "controller.socket.timeout.ms=%d", 1000);
+    node_set(c, "log.retention.check.interval.ms=%d", 30000);
+    node_set(c, "log.flush.offset.checkpoint.interval.ms=%d", 300);
+    node_set(c, "log.flush.start.offset.checkpoint.interval.ms=%d", 400);
+    node_set(c, "replica.high.watermark.checkpoint.interval.ms=%d", 250);
+    node_set(c, "log.segment.delete.delay.ms=%d", 100);
+    node_set(c, "log.index.interval.bytes=%d", 400);
     err = config_validate(c, &message);
     assert(!err);
     return c;
@@ -74,11 +57,6 @@ static void ready(void *ctx, const struct broker_ready *r)
     if (r->damaged > 0)
         violate(n->run, "%d partitions are damaged at broker %d, and no disk has changed its bytes",
                 r->damaged, n->id);
-}
-
-static void progress(void *ctx, int64_t bytes, int32_t loaded, int32_t total)
-{
-    (void)ctx, (void)bytes, (void)loaded, (void)total;
 }
 
 static void stopped(void *ctx, enum err err, const char *why)
@@ -106,24 +84,13 @@ static void node_main(struct io *io, void *ctx)
     struct broker_args args = {
         .io = io,
         .config = settings(n),
-        .software = "strandline in a simulated world",
         .ready = ready,
-        .progress = progress,
         .stopped = stopped,
         .open_keeper = open_keeper,
         .ctx = n,
     };
-    struct broker *broker;
-    char *message = NULL;
 
-    if (broker_open(&args, &broker, &message)) {
-        trace_error("sim.open_failed", "message=\"%s\"", message ? message : "");
-        n->run->counts.failed_starts++;
-        free(message);
-        return;
-    }
-    io_run(io);
-    broker_close(broker);
+    node_live(n->run, &args);
 }
 
 /* What only the broker's own words tell. */

@@ -13,9 +13,7 @@
 
 #define SPARSE_RETENTION_MS 30000
 
-static void set(struct config *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void set(struct config *c, const char *fmt, ...)
+void node_set(struct config *c, const char *fmt, ...)
 {
     char *message = NULL;
     char setting[128];
@@ -32,16 +30,16 @@ static void set(struct config *c, const char *fmt, ...)
 /* Sessions of a moment, and a topic of offsets that is compacted all the time. */
 static void set_groups(struct config *c, const struct plan *p)
 {
-    set(c, "group.min.session.timeout.ms=%d", 100);
-    set(c, "group.initial.rebalance.delay.ms=%d", p->rebalance_delay_ms);
-    set(c, "offsets.topic.num.partitions=%d", p->offsets_partitions);
-    set(c, "offsets.topic.segment.bytes=%d", p->offsets_segment_bytes);
-    set(c, "offsets.load.buffer.size=%d", p->offsets_load_bytes);
-    set(c, "offsets.retention.minutes=%d", OFFSETS_RETENTION_MINUTES);
-    set(c, "offsets.retention.check.interval.ms=%d", 300);
-    set(c, "log.cleaner.backoff.ms=%d", 100);
-    set(c, "log.cleaner.dedupe.buffer.size=%d", 1 << 20);
-    set(c, "log.cleaner.delete.retention.ms=%d", 200);
+    node_set(c, "group.min.session.timeout.ms=%d", 100);
+    node_set(c, "group.initial.rebalance.delay.ms=%d", p->rebalance_delay_ms);
+    node_set(c, "offsets.topic.num.partitions=%d", p->offsets_partitions);
+    node_set(c, "offsets.topic.segment.bytes=%d", p->offsets_segment_bytes);
+    node_set(c, "offsets.load.buffer.size=%d", p->offsets_load_bytes);
+    node_set(c, "offsets.retention.minutes=%d", OFFSETS_RETENTION_MINUTES);
+    node_set(c, "offsets.retention.check.interval.ms=%d", 300);
+    node_set(c, "log.cleaner.backoff.ms=%d", 100);
+    node_set(c, "log.cleaner.dedupe.buffer.size=%d", 1 << 20);
+    node_set(c, "log.cleaner.delete.retention.ms=%d", 200);
 }
 
 static struct config *settings(const struct run *run)
@@ -50,18 +48,18 @@ static struct config *settings(const struct run *run)
     char *message = NULL;
     enum err err;
 
-    set(c, "listeners=PLAINTEXT://%s:%d", sim_host_address(run->broker_host), BROKER_PORT);
-    set(c, "log.dirs=%s", run->plan.dirs == 1 ? "/data" : "/data,/more");
-    set(c, "num.shards=%d", run->plan.shards);
-    set(c, "auto.create.topics.enable=false");
+    node_set(c, "listeners=PLAINTEXT://%s:%d", sim_host_address(run->broker_host), BROKER_PORT);
+    node_set(c, "log.dirs=%s", run->plan.dirs == 1 ? "/data" : "/data,/more");
+    node_set(c, "num.shards=%d", run->plan.shards);
+    node_set(c, "auto.create.topics.enable=false");
     /* Retention wakes fetches: nothing of it in the silences. */
-    set(c, "log.retention.check.interval.ms=%d",
-        run->is_sparse ? SPARSE_RETENTION_MS : run->plan.retention_check_ms);
-    set(c, "log.flush.offset.checkpoint.interval.ms=%d", 300);
-    set(c, "log.flush.start.offset.checkpoint.interval.ms=%d", 400);
-    set(c, "replica.high.watermark.checkpoint.interval.ms=%d", 250);
-    set(c, "log.segment.delete.delay.ms=%d", 100);
-    set(c, "log.index.interval.bytes=%d", 400);
+    node_set(c, "log.retention.check.interval.ms=%d",
+             run->is_sparse ? SPARSE_RETENTION_MS : run->plan.retention_check_ms);
+    node_set(c, "log.flush.offset.checkpoint.interval.ms=%d", 300);
+    node_set(c, "log.flush.start.offset.checkpoint.interval.ms=%d", 400);
+    node_set(c, "replica.high.watermark.checkpoint.interval.ms=%d", 250);
+    node_set(c, "log.segment.delete.delay.ms=%d", 100);
+    node_set(c, "log.index.interval.bytes=%d", 400);
     if (run->plan.groups > 0)
         set_groups(c, &run->plan);
     err = config_validate(c, &message);
@@ -81,14 +79,6 @@ static void ready(void *ctx, const struct broker_ready *r)
         violate(run, "%d partitions are damaged, and no disk has changed its bytes", r->damaged);
 }
 
-static void progress(void *ctx, int64_t bytes, int32_t loaded, int32_t total)
-{
-    (void)ctx;
-    (void)bytes;
-    (void)loaded;
-    (void)total;
-}
-
 static void stopped(void *ctx, enum err err, const char *why)
 {
     struct run *run = ctx;
@@ -98,29 +88,40 @@ static void stopped(void *ctx, enum err err, const char *why)
     run->stop_err = err;
 }
 
+static void progress(void *ctx, int64_t bytes, int32_t loaded, int32_t total)
+{
+    (void)ctx, (void)bytes, (void)loaded, (void)total;
+}
+
+void node_live(struct run *run, struct broker_args *args)
+{
+    struct broker *broker;
+    char *message = NULL;
+
+    args->software = "strandline in a simulated world";
+    args->progress = progress;
+    if (broker_open(args, &broker, &message)) {
+        trace_error("sim.open_failed", "message=\"%s\"", message ? message : "");
+        run->counts.failed_starts++;
+        free(message);
+        return;
+    }
+    io_run(args->io);
+    broker_close(broker);
+}
+
 static void node_main(struct io *io, void *ctx)
 {
     struct run *run = ctx;
     struct broker_args args = {
         .io = io,
         .config = settings(run),
-        .software = "strandline in a simulated world",
         .ready = ready,
-        .progress = progress,
         .stopped = stopped,
         .ctx = run,
     };
-    struct broker *broker;
-    char *message = NULL;
 
-    if (broker_open(&args, &broker, &message)) {
-        trace_error("sim.open_failed", "message=\"%s\"", message ? message : "");
-        run->counts.failed_starts++;
-        free(message);
-        return;
-    }
-    io_run(io);
-    broker_close(broker);
+    node_live(run, &args);
 }
 
 void node_start(struct run *run)

@@ -185,7 +185,10 @@ uint32_t run_choose(struct run *run, uint32_t n);
 /* True once in n. */
 bool run_once_in(struct run *run, uint32_t n);
 
-/* ---- node.c: the broker's process */
+/* ---- node.c: the broker's process, and what all brokers' processes do */
+void node_set(struct config *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* From broker_open to broker_close; `args` lacks what is the same for all. */
+void node_live(struct run *run, struct broker_args *args);
 void node_start(struct run *run);
 bool node_is_alive(const struct run *run);
 
