@@ -53,18 +53,25 @@ class Row:
                 skipped[detail or "by the test itself"].append(name)
         return skipped
 
+    def failures(self):
+        """What fails the run, in lines."""
+        return self._lines(
+            f"{verdict} {name}, with Apache Kafka {self.kafka.get(name, ('not run',))[0]}: {detail}"
+            for name, verdict, detail in self.bad)
+
     def story(self):
         """Everything that is not simply a pass, in lines."""
-        out = [f"{verdict} {name}, with Apache Kafka {self.kafka.get(name, ('not run',))[0]}: "
-               f"{detail}" for name, verdict, detail in self.bad]
-        out += [f"fails with Apache Kafka too: {name}" for name in self._kafka_too()]
+        out = [f"fails with Apache Kafka too: {name}" for name in self._kafka_too()]
         out += [f"excepted, {reason}: {len(names)}" for reason, names in self.excepted.items()]
         out += [f"skipped, {why}: {', '.join(names) if len(names) <= FEW else len(names)}"
                 for why, names in self._skipped().items()]
         out += [f"excepted, but it passes: {name}" for name in self._passes_now()]
         out += [f"excepted, but there is no such test: {pattern}"
                 for pattern in self.suite.stale(self.known)]
-        return "".join(f"{self.suite.name}: {line}\n" for line in out)
+        return self.failures() + self._lines(out)
+
+    def _lines(self, texts):
+        return "".join(f"{self.suite.name}: {text}\n" for text in texts)
 
     def cells(self):
         """The row of the table."""

@@ -86,6 +86,8 @@ def main():
     print(results.table(rows))
     passed = sum(len(row.passed) for row in rows)
     failed = sum(len(row.bad) for row in rows)
+    for row in rows:  # Once more, at the end of a log that is cut in the middle.
+        print(row.failures(), end="")
     if failed:
         print(f"what the tests printed is in {args.logs}")
     print(f"{passed} passed, {failed} failed")
