@@ -11,7 +11,6 @@
 #include "broker/control.h"
 
 #define KEEPER_FILE "strandline-keeper.db"
-#define LISTEN_BACKLOG 1024
 
 /* ---- log directories -------------------------------------------------------------------- */
 
@@ -162,7 +161,7 @@ static enum err open_keeper(struct broker *b, const struct config *c, char **mes
 
 static enum err bind_address(struct broker *b, struct listener *l, const char *host, char **message)
 {
-    enum err err = io_listen(b->io, host, l->port, LISTEN_BACKLOG, &l->io[l->io_count]);
+    enum err err = io_listen(b->io, host, l->port, l->backlog, &l->io[l->io_count]);
 
     if (!err) {
         l->port = io_listener_port(l->io[l->io_count++]);
@@ -242,6 +241,7 @@ static enum err open_listeners(struct broker *b, const struct config *c, char **
         l->name = str_dup(v[i].name);
         l->host = str_dup(v[i].host);
         l->port = (uint16_t)v[i].port;
+        l->backlog = config_i32(c, CONFIG_SOCKET_LISTEN_BACKLOG_SIZE);
         err = bind_listener(b, l, message);
     }
     advertise(b, c, &arena);

@@ -51,6 +51,7 @@ struct listener {
     char *name; /* of the listener: PLAINTEXT */
     char *host; /* as configured; "" is all addresses */
     uint16_t port;
+    int backlog;           /* connections that may wait to be accepted */
     char *advertised_host; /* NULL: the address that the client came in by */
     uint16_t advertised_port;
     struct io_listener *io[2]; /* a second one where a name has an IPv4 and an IPv6 address */
