@@ -161,9 +161,9 @@ static void begin(struct announcement *a)
     send_next(a);
 }
 
-static struct announcement *find(struct list *all, int32_t id)
+static struct announcement *find(struct cluster *k, int32_t id)
 {
-    LIST_EACH (node, all)
+    LIST_EACH (node, &k->announcements)
         if (LIST_ENTRY(node, struct announcement, link)->to == id)
             return LIST_ENTRY(node, struct announcement, link);
     return NULL;
@@ -186,26 +186,25 @@ static struct announcement *announcement_new(struct cluster *k, int32_t to)
     a->retry.op.done = retry_due;
     arena_init(&a->arena, 0);
     probe_init(&a->probe, k->peers, refused);
-    list_push_back(rule_announcements(k->rule), &a->link);
+    list_push_back(&k->announcements, &a->link);
     return a;
 }
 
-static void forget_told(struct announcement *a, int64_t epoch)
+static void forget_told(struct announcement *a)
 {
     client_cancel(&a->call);
     metadata_image_put(a->under_way);
     metadata_image_put(a->told);
     a->under_way = NULL;
     a->told = metadata_image_new();
-    a->epoch = epoch;
+    a->epoch = -1;
     probe_set_target(&a->probe, -1);
-    probe_set_target(&a->probe, a->to);
 }
 
 /* Whoever comes back does so in another life. */
 static void leave_alone(struct cluster *k)
 {
-    LIST_EACH (node, rule_announcements(k->rule)) {
+    LIST_EACH (node, &k->announcements) {
         struct announcement *a = LIST_ENTRY(node, struct announcement, link);
 
         if (!metadata_find_broker(k->control->image, a->to))
@@ -217,7 +216,7 @@ void announce(struct cluster *k)
 {
     struct control *c = k->control;
 
-    if (!k->rule)
+    if (!rule_is_in_force(k))
         return;
     leave_alone(k);
     for (int32_t i = 0; i < c->image->broker_count; i++) {
@@ -226,18 +225,21 @@ void announce(struct cluster *k)
 
         if (b->id == c->broker->node_id)
             continue;
-        a = find(rule_announcements(k->rule), b->id);
+        a = find(k, b->id);
         if (!a)
             a = announcement_new(k, b->id);
-        if (a->epoch != b->epoch)
-            forget_told(a, b->epoch);
+        if (a->epoch != b->epoch) {
+            forget_told(a);
+            a->epoch = b->epoch;
+            probe_set_target(&a->probe, a->to);
+        }
         begin(a);
     }
 }
 
 bool announcements_are_done(struct cluster *k)
 {
-    LIST_EACH (node, rule_announcements(k->rule)) {
+    LIST_EACH (node, &k->announcements) {
         const struct announcement *a = LIST_ENTRY(node, struct announcement, link);
 
         if (a->under_way)
@@ -246,9 +248,15 @@ bool announcements_are_done(struct cluster *k)
     return true;
 }
 
-void announcements_stop(struct list *announcements)
+void announcements_rest(struct cluster *k)
 {
-    LIST_EACH (node, announcements) {
+    LIST_EACH (node, &k->announcements)
+        forget_told(LIST_ENTRY(node, struct announcement, link));
+}
+
+void announcements_stop(struct cluster *k)
+{
+    LIST_EACH (node, &k->announcements) {
         struct announcement *a = LIST_ENTRY(node, struct announcement, link);
 
         client_call_fini(&a->call);
@@ -257,9 +265,9 @@ void announcements_stop(struct list *announcements)
     }
 }
 
-void announcements_free(struct list *announcements)
+void announcements_free(struct cluster *k)
 {
-    LIST_EACH_SAFE (node, announcements) {
+    LIST_EACH_SAFE (node, &k->announcements) {
         struct announcement *a = LIST_ENTRY(node, struct announcement, link);
 
         list_remove(node);

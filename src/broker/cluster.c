@@ -5,7 +5,9 @@
  * next controller epoch). Whoever has the node decides (rule.c); the others watch it, and try again
  * when it goes.
  *
- * A result of an election that is not known is looked up: the node names its session.
+ * A result of an election that is not known is looked up: the node names its session. A rule that
+ * has ended here is not taken up again: its node makes way for that of the next one, which has an
+ * epoch of its own, so that nothing of the one before can be stored any more.
  *
  * Whoever is not the controller asks the one that is whether it is there (probe.h). When its
  * process is gone, its node is removed by the one who is elected in its place, before its session
@@ -222,12 +224,16 @@ static void epoch_of_ours(struct keeper_call *call)
     enum err err = take_epoch(k);
 
     /* It may have been taken away meanwhile, and the epoch be another one's. */
-    if (k->must_look)
+    if (k->must_look) {
         stand(k);
-    else if (!err)
-        rule_begin(k, k->epoch, k->epoch_version);
-    else
+    } else if (err) {
         try_later(k);
+    } else if (k->epoch > k->ruled) {
+        rule_begin(k, k->epoch, k->epoch_version);
+    } else {
+        k->deposes = true;
+        run(k);
+    }
 }
 
 static void node_seen(struct keeper_call *call)
@@ -262,6 +268,16 @@ static void stand(struct cluster *k)
     k->watch.fired = node_changed;
     k->call.done = node_seen;
     keeper_exists(k->control->keeper, ZNODE_CONTROLLER, &k->watch, &k->call);
+}
+
+void cluster_stand_again(struct cluster *k, bool at_once)
+{
+    if (k->control->stopping)
+        return;
+    if (at_once)
+        stand(k);
+    else
+        try_later(k);
 }
 
 /* ---- registration ----------------------------------------------------------------------- */
@@ -336,6 +352,8 @@ struct cluster *cluster_new(struct control *c)
     k->control = c;
     k->broker_epoch = -1;
     k->last_note = -1;
+    k->ruled = -1;
+    list_init(&k->announcements);
     notes_read(k);
     list_init(&k->proposals);
     k->peers = broker_client(c->loop, c->broker,
@@ -350,6 +368,7 @@ void cluster_free(struct cluster *k)
     if (!k)
         return;
     rule_free(k);
+    announcements_free(k);
     proposals_free(k);
     free(k->leave);
     call_fini(k);

@@ -46,7 +46,9 @@ struct cluster {
     bool deposes;       /* the controller of now is suspect */
     struct probe probe; /* of the controller, where it is another broker */
     struct io_timer retry;
-    struct rule *rule; /* NULL: another broker is the controller */
+    struct rule *rule;         /* NULL: another broker is the controller */
+    int32_t ruled;             /* the epoch of the last rule here; -1: none */
+    struct list announcements; /* what this broker, as the controller, tells each other one */
     /* changes of configurations by others: config_changes.c */
     struct keeper_watch notes_watch;
     struct keeper_call notes_call;
@@ -65,6 +67,9 @@ struct cluster {
 struct str cluster_listener(const struct control *c);
 /* The addresses of the image's brokers, for calls, and who is asked whether it is there. */
 void cluster_tell_peers(struct cluster *k);
+
+/* The rule of this broker has ended: it stands for election again, at once or a little later. */
+void cluster_stand_again(struct cluster *k, bool at_once);
 
 /* ---- rule.c ----------------------------------------------------------------------------- */
 
@@ -128,11 +133,12 @@ struct announcement;
 void announce(struct cluster *k);
 /* All that can be reached know all. */
 bool announcements_are_done(struct cluster *k);
+/* The rule has ended: nobody is told anything. The next rule knows of nobody what it was told. */
+void announcements_rest(struct cluster *k);
 /* No more calls and timers; their memory stays until io has let go of it. */
-void announcements_stop(struct list *announcements);
+void announcements_stop(struct cluster *k);
 /* When the loops have ended. */
-void announcements_free(struct list *announcements);
-struct list *rule_announcements(struct rule *rule);
+void announcements_free(struct cluster *k);
 
 /* ---- config_changes.c ------------------------------------------------------------------- */
 

@@ -142,8 +142,7 @@ void cluster_close(struct control *c, void (*done)(void *ctx), void *ctx)
     io_cancel(&k->retry.op);
     registration_cancel(&k->registration);
     probe_stop(&k->probe);
-    if (k->rule)
-        announcements_stop(rule_announcements(k->rule));
+    announcements_stop(k);
     if (k->leave) {
         client_call_fini(&k->leave->call);
         io_cancel(&k->leave->look.op);

@@ -48,7 +48,7 @@ static void order_begin(struct control *c, struct request *r,
     control_enqueue(c, &o->task, run);
 }
 
-/* Of an order that may be obeyed; a rule that it ends takes this life with it. */
+/* Of an order that may be obeyed. One that ends the rule of this broker is heard when repeated. */
 static enum err hear(struct cluster *k, int32_t controller_epoch, int64_t version)
 {
     if (rule_has_ended_by(k, controller_epoch))

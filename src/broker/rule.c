@@ -6,7 +6,8 @@
  *
  * Every write checks the node of the controller's epoch, so that nothing of a rule that has ended
  * without noticing is stored (S12). Whatever shows that the image is not what is stored ends the
- * rule: the next one reads everything again.
+ * rule: the next one, here or elsewhere, reads everything again. Meanwhile this broker is one like
+ * the others.
  */
 #include "broker/cluster.h"
 
@@ -21,6 +22,8 @@
 #define STATES_A_MULTI 500
 #define ASSIGNMENTS_A_MULTI 5000
 
+#define SHORT_NS 1000000000
+
 /* A broker does not lead what it was told to lead. */
 struct refusal {
     int32_t broker_id;
@@ -32,8 +35,8 @@ struct rule {
     struct cluster *cluster;
     int32_t epoch;
     int32_t epoch_version;
+    int64_t begun_ns;
     struct keeper_watch brokers_watch;
-    struct list announcements;
     bool has_taken_over;
     bool is_ending;
     struct refusal *refusals; /* a task waits while there are some; owned */
@@ -47,21 +50,49 @@ bool control_decides(const struct control *c)
     return !c->cluster || (rule && rule->has_taken_over && !rule->is_ending);
 }
 
-struct list *rule_announcements(struct rule *rule)
+/* ---- the end ---------------------------------------------------------------------------- */
+
+struct resignation {
+    struct task task;
+    bool was_short; /* what ended the rule may end the next one, too: no haste */
+};
+
+static void resigned(struct control *c, void *ctx)
 {
-    return &rule->announcements;
+    struct resignation *s = ctx;
+
+    cluster_tell_peers(c->cluster);
+    proposals_note_controller(c->cluster);
+    cluster_stand_again(c->cluster, !s->was_short);
+    free(s);
+    control_task_end(c);
 }
 
-/* ---- the end ---------------------------------------------------------------------------- */
+/* Behind the tasks that were the rule's: they have found out that it does not decide any more. */
+static void resign_run(struct control *c, struct task *t)
+{
+    struct resignation *s = CONTAINER_OF(t, struct resignation, task);
+    struct cluster *k = c->cluster;
+    struct metadata_delta nobody = {0};
+
+    s->was_short = io_loop_mono_ns(c->loop) - k->rule->begun_ns < SHORT_NS;
+    keeper_unwatch(c->keeper, &k->rule->brokers_watch);
+    rule_free(k);
+    metadata_delta_set_controller(&nobody, -1, c->image->controller_epoch);
+    control_publish(c, &nobody, NULL, resigned, s);
+}
 
 static void end_rule(struct cluster *k, const char *why)
 {
+    struct resignation *s;
+
     if (!k->rule || k->rule->is_ending)
         return;
     k->rule->is_ending = true;
-    trace_error("controller.resigned", "epoch=%d why=\"%s\"", k->rule->epoch, why);
-    /* A session's end removes the node; the next life reads everything again. */
-    control_stop(k->control, ERR_NOT_CONTROLLER, "this broker is not the controller any more");
+    trace_warn("controller.resigned", "epoch=%d why=\"%s\"", k->rule->epoch, why);
+    announcements_rest(k);
+    s = xcalloc(1, sizeof(*s));
+    control_enqueue(k->control, &s->task, resign_run);
 }
 
 bool rule_is_in_force(const struct cluster *k)
@@ -81,7 +112,6 @@ void rule_free(struct cluster *k)
 {
     if (!k->rule)
         return;
-    announcements_free(&k->rule->announcements);
     free(k->rule->refusals);
     free(k->rule);
     k->rule = NULL;
@@ -159,7 +189,7 @@ void rule_refused(struct cluster *k, int32_t broker_id, struct uuid topic_id, in
     struct refusal q = {.broker_id = broker_id, .topic_id = topic_id, .index = index};
     struct rule *rule = k->rule;
 
-    if (k->control->stopping || is_noted(rule, &q))
+    if (!rule || rule->is_ending || k->control->stopping || is_noted(rule, &q))
         return;
     rule->refusals =
         xreallocarray(rule->refusals, (size_t)rule->refusal_count + 1, sizeof(*rule->refusals));
@@ -357,11 +387,13 @@ static void registration_read(struct keeper_call *call)
     enum err err = call->err;
 
     arena_init(&arena, 0);
+    if (err && err != ERR_NOT_FOUND) /* it has just gone */
+        q->err = err;
     if (!err)
         err = znode_broker_parse(call->data, &arena, &z);
     if (!err)
         metadata_delta_put_broker(&q->found, broker_of(&z, one->id, call->stat.created_zxid));
-    else if (err != ERR_NOT_FOUND) /* it has just gone */
+    else if (err != ERR_NOT_FOUND)
         trace_error("controller.registration", "broker=%d error=%s", one->id, err_name(err));
     arena_fini(&arena);
     keeper_call_release(call);
@@ -500,7 +532,10 @@ static void roll_run(struct control *c, struct task *t)
 {
     struct roll_call *q = CONTAINER_OF(t, struct roll_call, task);
 
-    (void)c;
+    if (!control_decides(c)) {
+        roll_task_end(c, q, ERR_NOT_CONTROLLER);
+        return;
+    }
     q->done = roll_called;
     call_the_roll(q);
 }
@@ -595,6 +630,10 @@ static void roll_called_first(struct roll_call *q)
     struct takeover *t = CONTAINER_OF(q, struct takeover, roll);
     struct control *c = t->cluster->control;
 
+    if (q->err) {
+        contents_read(c, t, q->err, NULL);
+        return;
+    }
     note_absent(&q->found, c->image);
     drop_known(&q->found, c->image);
     store_load(c, c->broker->cluster_id, contents_read, t);
@@ -620,7 +659,8 @@ void rule_begin(struct cluster *k, int32_t epoch, int32_t epoch_version)
     k->rule->cluster = k;
     k->rule->epoch = epoch;
     k->rule->epoch_version = epoch_version;
-    list_init(&k->rule->announcements);
+    k->rule->begun_ns = io_loop_mono_ns(k->control->loop);
+    k->ruled = epoch;
     t->cluster = k;
     control_enqueue(k->control, &t->task, takeover_run);
 }

@@ -100,6 +100,7 @@ static void count_line(void *ctx, enum trace_level level, const char *line)
 
     (void)level;
     counts->rules += strstr(line, "controller.took_over") != NULL;
+    counts->resigned += strstr(line, "controller.resigned") != NULL;
     counts->truncations += strstr(line, "partition.truncating") != NULL;
 }
 

@@ -124,6 +124,7 @@ struct counts {
     int64_t agreed; /* looks at a group that has had time to agree */
     /* clusters */
     int64_t rules;      /* controllers that took over */
+    int64_t resigned;   /* of them, and went on as other brokers do */
     int64_t led;        /* leaders of partitions that were seen, one after the other */
     int64_t expired;    /* sessions */
     int64_t isolations; /* of a broker from others */
