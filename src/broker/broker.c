@@ -10,8 +10,6 @@
 #include "base/alloc.h"
 #include "broker/control.h"
 
-#define KEEPER_FILE "strandline-keeper.db"
-
 /* ---- log directories -------------------------------------------------------------------- */
 
 static struct str dirs_setting(const struct config *c)
@@ -90,71 +88,6 @@ static enum err open_dirs(struct broker *b, const struct config *c, char **messa
     b->node_id = identity.node_id;
     b->cluster_id = identity.cluster_id;
     return ERR_NONE;
-}
-
-/* ---- keeper ----------------------------------------------------------------------------- */
-
-/* Without its store the broker cannot say what is true: it stops. */
-static void keeper_changed(void *ctx, enum keeper_state state)
-{
-    struct broker *b = ctx;
-
-    if (state == KEEPER_FAILED || state == KEEPER_EXPIRED)
-        control_stop(b->control, ERR_KAFKA_STORAGE_ERROR, "the metadata store has failed");
-}
-
-static enum err open_sqlite(struct broker *b, const struct config *c,
-                            const struct keeper_events *events, char **message)
-{
-    struct str dir = config_str(c, CONFIG_METADATA_LOG_DIR);
-    char *path = dir.n > 0 ? xasprintf("%.*s/%s", STR_ARG(dir), KEEPER_FILE)
-                           : xasprintf("%s/%s", log_dir_path(b->dirs[0]), KEEPER_FILE);
-    enum err err =
-        keeper_sqlite_open(b->io, path, b->control->loop, events, b, &b->keeper, message);
-
-    b->control->keeper = b->keeper;
-    free(path);
-    return err;
-}
-
-static enum err open_zookeeper(struct broker *b, const struct config *c,
-                               const struct keeper_events *events, char **message)
-{
-    char *connect = str_dup(config_str(c, CONFIG_ZOOKEEPER_CONNECT));
-    struct keeper_zookeeper_args args = {
-        .connect = connect,
-        .session_timeout_ms = config_i32(c, CONFIG_ZOOKEEPER_SESSION_TIMEOUT_MS),
-        .in_flight_max = config_i32(c, CONFIG_ZOOKEEPER_MAX_IN_FLIGHT_REQUESTS),
-    };
-    enum err err =
-        keeper_zookeeper_open(b->io, &args, b->control->loop, events, b, &b->keeper, message);
-
-    free(connect);
-    return err;
-}
-
-static enum err open_cluster_keeper(struct broker *b, const struct config *c,
-                                    const struct keeper_events *events, char **message)
-{
-    enum err err = ERR_NONE;
-
-    if (b->args.open_keeper)
-        b->keeper = b->args.open_keeper(b->args.ctx, b->control->loop, events, b);
-    else
-        err = open_zookeeper(b, c, events, message);
-    b->control->keeper = b->keeper;
-    if (!err)
-        b->control->cluster = cluster_new(b->control);
-    return err;
-}
-
-static enum err open_keeper(struct broker *b, const struct config *c, char **message)
-{
-    static const struct keeper_events events = {.state_changed = keeper_changed};
-
-    b->is_in_cluster = b->args.open_keeper || config_str(c, CONFIG_ZOOKEEPER_CONNECT).n > 0;
-    return b->is_in_cluster ? open_cluster_keeper(b, c, &events, message)
-                            : open_sqlite(b, c, &events, message);
 }
 
 /* ---- listeners -------------------------------------------------------------------------- */
@@ -305,7 +238,7 @@ enum err broker_open(const struct broker_args *args, struct broker **out, char *
     b->control = control_new(b, args->config);
     make_loops(b, args->config);
     if (!err)
-        err = open_keeper(b, args->config, message);
+        err = keeper_session_open(b, args->config, message);
     if (!err)
         err = open_listeners(b, args->config, message);
     if (err) {
@@ -341,8 +274,7 @@ void broker_close(struct broker *b)
         shard_fini(&b->shards[i]);
     for (int i = 0; i < b->listener_count; i++)
         free_listener(&b->listeners[i]);
-    if (b->keeper)
-        keeper_free(b->keeper);
+    keeper_session_free(b);
     for (int i = 0; i < b->dir_count; i++) {
         log_dir_close(b->dirs[i]);
         log_dir_found_free(&b->found[i]);

@@ -76,9 +76,16 @@ struct broker {
     int shard_count;
     struct control *control;
     struct keeper *keeper;
-    bool is_in_cluster; /* its keeper is ZooKeeper, and there may be other brokers */
+    struct list past_keepers; /* whose sessions have ended; they are being closed */
+    bool is_in_cluster;       /* its keeper is ZooKeeper, and there may be other brokers */
     _Atomic int32_t conn_count;
 };
+
+/* ---- keeper_session.c ---- */
+
+/* Before io_run. Where there may be other brokers it makes the control's cluster, too. */
+must_use enum err keeper_session_open(struct broker *b, const struct config *c, char **message);
+void keeper_session_free(struct broker *b);
 
 /* ---- counting --------------------------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * This broker as one of a cluster: it registers (an ephemeral node, whose creation is the number of
- * this life), and it stands for election as the controller (another one, made together with the
- * next controller epoch). Whoever has the node decides (rule.c); the others watch it, and try again
- * when it goes.
+ * this life; when its session ends a new one begins), and it stands for election as the controller
+ * (another one, made together with the next controller epoch). Whoever has the node decides
+ * (rule.c); the others watch it, and try again when it goes.
  *
  * A result of an election that is not known is looked up: the node names its session. A rule that
  * has ended here is not taken up again: its node makes way for that of the next one, which has an
@@ -84,7 +84,7 @@ static void controller_refused(struct probe *probe)
 {
     struct cluster *k = CONTAINER_OF(probe, struct cluster, probe);
 
-    if (k->rule || k->control->stopping || k->broker_epoch < 0)
+    if (k->rule || k->control->stopping)
         return;
     trace_warn("controller.suspect", "broker=%d note=\"it is the controller\"", probe->target);
     k->must_look = k->is_called;
@@ -260,7 +260,7 @@ static void node_seen(struct keeper_call *call)
 /* The watch that a try leaves behind tells when there may be another one. */
 static void stand(struct cluster *k)
 {
-    if (k->is_called || k->rule)
+    if (k->is_called || k->rule || k->broker_epoch < 0)
         return;
     k->is_called = true;
     k->must_look = false;
@@ -287,6 +287,11 @@ static void registered(struct registration *r)
     struct cluster *k = CONTAINER_OF(r, struct cluster, registration);
     struct control *c = k->control;
 
+    k->is_registering = false;
+    if (r->err == ERR_CANCELLED && !c->stopping) { /* with its session */
+        cluster_start(c);
+        return;
+    }
     if (r->err == ERR_EXISTS) {
         control_stop(c, ERR_INVALID_ARG, "another broker of the cluster has this broker's id");
         return;
@@ -296,6 +301,7 @@ static void registered(struct registration *r)
         return;
     }
     k->broker_epoch = r->broker_epoch;
+    k->last_note = -1; /* what was being read went with the session before */
     notes_write(k);
     trace_info("cluster.registered", "broker=%d epoch=%lld", c->broker->node_id,
                (long long)r->broker_epoch);
@@ -337,10 +343,25 @@ void cluster_start(struct control *c)
         .wait_ns = (timeout_ms + REGISTRATION_MARGIN_MS) * 1000000,
     };
 
+    free(k->registration_json);
     k->registration_json = registration_json(c->broker);
+    k->is_registering = true;
+    k->registration = (struct registration){.done = registered};
     args.data = text_bytes(k->registration_json);
-    k->registration.done = registered;
     registration_begin(&k->registration, &args);
+}
+
+void cluster_session_ended(struct cluster *k, int64_t session)
+{
+    trace_warn("cluster.session_ended", "session=0x%llx broker=%d note=\"it registers again\"",
+               (unsigned long long)session, k->control->broker->node_id);
+    k->broker_epoch = -1;
+    k->past_session = session;
+    rule_has_lost_session(k);
+    if (k->is_registering)
+        registration_cancel(&k->registration);
+    else
+        cluster_start(k->control);
 }
 
 /* ---- life ------------------------------------------------------------------------------- */

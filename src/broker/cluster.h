@@ -26,13 +26,16 @@ struct cluster {
     struct client *peers; /* other brokers, by the listener that brokers use */
     struct registration registration;
     char *registration_json;
+    bool is_registering;
     int64_t broker_epoch; /* -1: not registered */
     /* notes.c: for the next life, and of the one before */
-    int64_t past_session; /* of the process before; 0: not known */
+    int64_t past_session; /* of the process before, or the last that has ended; 0: not known */
     int64_t session;      /* as it is noted for the next one */
     int64_t since;        /* the registration with which these directories came; -1: unknown yet */
     bool has_changed_dirs;
     struct io_job notes_job;
+    bool is_noting; /* the job is out */
+    bool must_note; /* once more */
     struct controller_heard heard;
     struct lost_replica *lost; /* partitions that this broker may not lead */
     int32_t lost_count;
@@ -68,6 +71,8 @@ struct str cluster_listener(const struct control *c);
 /* The addresses of the image's brokers, for calls, and who is asked whether it is there. */
 void cluster_tell_peers(struct cluster *k);
 
+/* This session has ended while the broker lives; the control has another keeper by now. */
+void cluster_session_ended(struct cluster *k, int64_t session);
 /* The rule of this broker has ended: it stands for election again, at once or a little later. */
 void cluster_stand_again(struct cluster *k, bool at_once);
 
@@ -78,6 +83,8 @@ void rule_begin(struct cluster *k, int32_t epoch, int32_t epoch_version);
 void rule_free(struct cluster *k);
 /* What the image says is this rule's word: nobody who was elected later has told it anything. */
 bool rule_is_in_force(const struct cluster *k);
+/* The session that it was elected with has ended. */
+void rule_has_lost_session(struct cluster *k);
 /* An order of another controller has come. True: that one was elected later, this rule has ended.
  */
 bool rule_has_ended_by(struct cluster *k, int32_t controller_epoch);
@@ -104,7 +111,7 @@ void rule_refused(struct cluster *k, int32_t broker_id, struct uuid topic_id, in
 
 /* Blocking, before io_run. */
 void notes_read(struct cluster *k);
-/* This broker has registered; once. */
+/* This broker has registered. */
 void notes_write(struct cluster *k);
 
 /* ---- lost.c ------------------------------------------------------------------------------ */

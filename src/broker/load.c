@@ -543,13 +543,18 @@ static void store_loaded(struct control *c, void *ctx, enum err err,
 {
     struct load *l = ctx;
     struct metadata_delta delta = {0};
-    struct store_ops *ops = store_ops_new();
+    struct store_ops *ops;
 
+    if ((err == ERR_CANCELLED || err == ERR_UNKNOWN) && !c->stopping) {
+        /* The connection or the session has ended: there is another one, or there will be. */
+        store_load(c, c->broker->cluster_id, store_loaded, l);
+        return;
+    }
     if (err) {
-        store_ops_free(ops);
         load_fail(l, err, contents->damage);
         return;
     }
+    ops = store_ops_new();
     metadata_delta_set_cluster(&delta, contents->cluster_id);
     if (!c->cluster) {
         metadata_delta_set_controller(&delta, c->broker->node_id, 1);

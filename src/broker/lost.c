@@ -44,6 +44,12 @@ static void checked(struct keeper_call *call)
 {
     struct lost_check *q = CONTAINER_OF(call, struct lost_check, call);
     struct cluster *k = q->cluster;
+
+    /* The session has ended: the next one knows. */
+    if (call->err == ERR_CANCELLED && !k->control->stopping) {
+        keeper_get(k->control->keeper, q->path, NULL, &q->call);
+        return;
+    }
     bool is_lost = call->err || call->stat.created_zxid < k->since;
 
     if (is_lost) {

@@ -89,14 +89,22 @@ static void run(struct io_job *job)
 
 static void done(struct io_job *job)
 {
-    (void)job;
+    struct cluster *k = CONTAINER_OF(job, struct cluster, notes_job);
+
+    k->is_noting = false;
+    if (k->must_note)
+        notes_write(k);
 }
 
 void notes_write(struct cluster *k)
 {
-    k->session = keeper_session_id(k->control->keeper);
-    if (k->has_changed_dirs)
+    k->must_note = k->is_noting;
+    if (k->is_noting)
+        return;
+    k->is_noting = true;
+    if (k->has_changed_dirs && k->session == 0)
         k->since = k->broker_epoch;
+    k->session = keeper_session_id(k->control->keeper);
     k->notes_job.run = run;
     k->notes_job.done = done;
     io_job_submit(k->control->loop, &k->notes_job);

@@ -100,6 +100,11 @@ bool rule_is_in_force(const struct cluster *k)
     return k->rule && !k->rule->is_ending && k->control->image->controller_epoch == k->rule->epoch;
 }
 
+void rule_has_lost_session(struct cluster *k)
+{
+    end_rule(k, "its session has ended");
+}
+
 bool rule_has_ended_by(struct cluster *k, int32_t controller_epoch)
 {
     if (!k->rule || controller_epoch <= k->rule->epoch)
@@ -608,6 +613,8 @@ static void contents_read(struct control *c, void *ctx, enum err err,
     struct metadata_image *next;
     const int64_t **zxids;
 
+    if (!err && t->cluster->rule->is_ending)
+        err = ERR_NOT_CONTROLLER;
     if (err) {
         metadata_delta_fini(&plan);
         end_rule(t->cluster, "what is stored could not be read");

@@ -277,13 +277,18 @@ def leader_stands_still(cluster, topic):
     broker.send(signal.SIGSTOP)
     wait_for(lambda: leader_of(cluster, topic), "another leader", lambda n: n != broker.number)
     time.sleep(2)
+    # It finds that its session has ended, and begins another one.
     broker.send(signal.SIGCONT)
-    # It finds that its session has ended, and ends: a supervisor would start it again.
-    try:
-        broker.process.wait(15)
-        broker.start()
-    except subprocess.TimeoutExpired:
-        pass
+
+
+def controller_stands_still(cluster, topic):
+    """It wakes as the controller, and finds that it is not."""
+    del topic
+    broker = cluster.brokers[cluster.controller() - 1]
+    broker.send(signal.SIGSTOP)
+    wait_for(cluster.controller, "another controller", lambda n: n not in (-1, broker.number))
+    time.sleep(1)
+    broker.send(signal.SIGCONT)
 
 
 def all_are_killed(cluster, topic):
@@ -302,7 +307,8 @@ def rolling_restart(cluster, topic):
 
 
 SCENARIOS = {f.__name__: f for f in (rolling_restart, follower_is_killed, leader_is_killed,
-                                     controller_is_killed, leader_stands_still, all_are_killed)}
+                                     controller_is_killed, leader_stands_still,
+                                     controller_stands_still, all_are_killed)}
 
 
 def run(cluster, name):

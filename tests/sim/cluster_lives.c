@@ -128,7 +128,7 @@ static void disturb(struct run *run)
 {
     const struct plan *p = &run->plan;
     struct node *n = any_node(run);
-    uint32_t what = run_choose(run, 17);
+    uint32_t what = run_choose(run, 18);
 
     switch (what) {
     case 1:
@@ -152,6 +152,7 @@ static void disturb(struct run *run)
             isolate(run, n, run_choose(run, 3) == 1, run_choose(run, 3) == 1);
         break;
     case 12:
+    case 17:
         if (p->has_keeper_faults)
             disturb_keeper(run, n);
         break;

@@ -65,6 +65,8 @@ static void stopped(void *ctx, enum err err, const char *why)
 
     n->is_stopped = true;
     n->stop_err = err;
+    if (err)
+        violate(n->run, "broker %d stops: %s", n->id, why ? why : err_name(err));
     tell(n->run, "broker %d stops: %s", n->id, why ? why : "");
 }
 
@@ -101,6 +103,7 @@ static void count_line(void *ctx, enum trace_level level, const char *line)
     (void)level;
     counts->rules += strstr(line, "controller.took_over") != NULL;
     counts->resigned += strstr(line, "controller.resigned") != NULL;
+    counts->renewed += strstr(line, "cluster.session_ended") != NULL;
     counts->truncations += strstr(line, "partition.truncating") != NULL;
 }
 

@@ -125,6 +125,7 @@ struct counts {
     /* clusters */
     int64_t rules;      /* controllers that took over */
     int64_t resigned;   /* of them, and went on as other brokers do */
+    int64_t renewed;    /* sessions of brokers that live */
     int64_t led;        /* leaders of partitions that were seen, one after the other */
     int64_t expired;    /* sessions */
     int64_t isolations; /* of a broker from others */
