@@ -285,7 +285,9 @@ struct conn {
     struct list requests;
     int request_count;
     size_t request_bytes;
-    bool start_blocked; /* a validation is under way: nothing starts behind it */
+    int64_t refused_producer; /* whose batch was last refused for now, when */
+    int64_t refused_ns;       /* 0: none was */
+    bool start_blocked;       /* a validation is under way: nothing starts behind it */
     bool starting;
     bool read_closed; /* the peer has closed, or sent something that ends the connection */
     bool closing;

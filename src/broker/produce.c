@@ -11,6 +11,12 @@
  * back, and it may come back after the request has been answered (timeout): the struct produce is
  * freed when all parts are home. The batch itself stays where the socket put it, in the frame;
  * offsets are stamped there and the log writes it from there.
+ *
+ * A producer's batches follow each other without waiting. When one is refused because this broker
+ * does not lead yet, or the in-sync set is too small, the next may come a moment later, when it
+ * does and is not: out of order, and not by the producer's fault. That is said by an error that
+ * makes it send both again, in their order. OUT_OF_ORDER_SEQUENCE_NUMBER would make librdkafka take
+ * a new epoch, under which it sends again what it has in flight to others, and may be there.
  */
 #include "broker/broker_int.h"
 
@@ -21,6 +27,7 @@
 #include "base/planted.h"
 
 #define VALIDATE_ON_SHARD_BYTES_MAX (64 * 1024)
+#define REFUSED_NS 5000000000 /* so long a client may wait before it sends a batch again */
 
 struct produce {
     struct request *request; /* NULL once it is answered */
@@ -142,11 +149,42 @@ static void free_if_home(struct produce *p)
     free(p);
 }
 
+static int64_t producer_of(const struct produce_part *part)
+{
+    struct bytes batch = {.p = part->append.batch, .n = part->append.n};
+    struct batch_header h;
+
+    return batch_header_parse(batch, &h) ? -1 : h.producer_id;
+}
+
+/* What the broker is not ready for, and may be in a moment. */
+static bool is_for_now(enum err err)
+{
+    return err == ERR_NOT_LEADER_OR_FOLLOWER || err == ERR_UNKNOWN_TOPIC_OR_PARTITION ||
+           err == ERR_UNKNOWN_TOPIC_ID || err == ERR_NOT_ENOUGH_REPLICAS ||
+           err == ERR_KAFKA_STORAGE_ERROR;
+}
+
+/* Behind a batch of its producer that was refused for now: so is this one. */
+static void refuse_what_follows(struct conn *c, struct produce_part *part, int64_t now_ns)
+{
+    if (is_for_now(part->err)) {
+        c->refused_producer = producer_of(part);
+        c->refused_ns = now_ns;
+    } else if (part->err == ERR_OUT_OF_ORDER_SEQUENCE_NUMBER && c->refused_ns > 0 &&
+               now_ns - c->refused_ns < REFUSED_NS && c->refused_producer == producer_of(part)) {
+        part->err = ERR_NOT_LEADER_OR_FOLLOWER;
+        part->message = STR_LIT("the batch before it was refused for now: send both again");
+    }
+}
+
 static void part_home(struct produce_part *part)
 {
     struct produce *p = part->produce;
 
     part->is_home = true;
+    if (part->err && p->request)
+        refuse_what_follows(p->request->conn, part, shard_now_ns(p->shard));
     if (--p->pending == 0 && p->request)
         answer(p);
     free_if_home(p);
@@ -393,6 +431,8 @@ static void init_part(struct produce *p, struct produce_part *part,
     part->message = str_null();
     part->log_start_offset = -1;
     part->partition = slot_partition(slot, from->index);
+    part->append.batch = (uint8_t *)(uintptr_t)from->records.b.p;
+    part->append.n = MAX(from->records.b.n, 0);
     if (!part->partition) {
         part->err = !slot && p->version >= 13 ? ERR_UNKNOWN_TOPIC_ID
                                               : ERR_UNKNOWN_TOPIC_OR_PARTITION;
@@ -402,8 +442,6 @@ static void init_part(struct produce *p, struct produce_part *part,
     part->err = refuse(p, slot, p->request->in, &part->message);
     part->config = slot->config;
     part->append.buf = io_buf_ref(p->request->frame);
-    part->append.batch = (uint8_t *)(uintptr_t)from->records.b.p;
-    part->append.n = MAX(from->records.b.n, 0);
     part->append.origin = LOG_ORIGIN_CLIENT;
     part->append.now_ms = p->now_ms;
 }
