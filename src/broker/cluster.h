@@ -61,6 +61,9 @@ struct cluster {
     /* changes of in-sync sets that leaders here propose */
     struct list proposals; /* struct isr_change */
     struct leave *leave;
+    void (*closed)(void *ctx); /* the broker stops, and waits for `closing` parts */
+    void *closed_ctx;
+    int closing;
     bool is_called; /* `call` is out */
     bool must_look; /* the controller's node has changed meanwhile */
     struct isr_batch *batch;
@@ -131,6 +134,8 @@ bool lost_has(const struct cluster *k, struct uuid topic_id, int32_t index);
 void cluster_leave(struct control *c, void (*done)(struct control *c));
 /* Ends what goes to other brokers; `done` when nothing is open any more. */
 void cluster_close(struct control *c, void (*done)(void *ctx), void *ctx);
+/* One of those that it waits for has ended. */
+void cluster_part_closed(struct cluster *k);
 
 /* ---- announce.c ------------------------------------------------------------------------- */
 

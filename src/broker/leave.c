@@ -135,10 +135,24 @@ void handle_controlled_shutdown(struct request *r)
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
+void cluster_part_closed(struct cluster *k)
+{
+    if (--k->closing == 0)
+        k->closed(k->closed_ctx);
+}
+
+static void peers_closed(void *ctx)
+{
+    cluster_part_closed(ctx);
+}
+
 void cluster_close(struct control *c, void (*done)(void *ctx), void *ctx)
 {
     struct cluster *k = c->cluster;
 
+    k->closed = done;
+    k->closed_ctx = ctx;
+    k->closing = 1 + k->is_noting;
     io_cancel(&k->retry.op);
     registration_cancel(&k->registration);
     probe_stop(&k->probe);
@@ -147,6 +161,6 @@ void cluster_close(struct control *c, void (*done)(void *ctx), void *ctx)
         client_call_fini(&k->leave->call);
         io_cancel(&k->leave->look.op);
     }
-    client_close(k->peers, done, ctx);
+    client_close(k->peers, peers_closed, k);
     k->peers = NULL;
 }

@@ -92,14 +92,16 @@ static void done(struct io_job *job)
     struct cluster *k = CONTAINER_OF(job, struct cluster, notes_job);
 
     k->is_noting = false;
-    if (k->must_note)
+    if (k->closed)
+        cluster_part_closed(k);
+    else if (k->must_note)
         notes_write(k);
 }
 
 void notes_write(struct cluster *k)
 {
     k->must_note = k->is_noting;
-    if (k->is_noting)
+    if (k->is_noting || k->closed)
         return;
     k->is_noting = true;
     if (k->has_changed_dirs && k->session == 0)
