@@ -408,6 +408,7 @@ void api_versions_unsupported(struct request *r);
 struct following {
     struct list link;        /* fetcher->waiting */
     struct fetcher *fetcher; /* NULL: it does not wait */
+    struct fetcher *out;     /* whose request is out with it, if the answer is still wanted */
     bool is_expected;        /* it got records, and wants its next fetch when the disk has them */
     int32_t leader_epoch;
     int64_t offset;

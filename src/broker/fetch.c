@@ -571,6 +571,15 @@ static void leaders_told(struct request *r)
     begin_walk(r->fetch);
 }
 
+/* A follower that asks again, before it is answered, has somebody new to ask for. */
+static void hurry_before(struct request *r)
+{
+    struct request *head = LIST_FIRST(&r->conn->requests, struct request, link);
+
+    if (head != r && head->fetch)
+        fetch_hurry(head->fetch);
+}
+
 static int64_t count_parts(const struct fetch_request *in)
 {
     int64_t n = 0;
@@ -617,6 +626,7 @@ void handle_fetch(struct request *r)
         begin_walk(f);
         return;
     }
+    hurry_before(r);
     f->is_reading = true;
     fetch_tell_leaders(r, f->session, leaders_told);
 }

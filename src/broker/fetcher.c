@@ -8,6 +8,10 @@
  * is followed by a pause, until the disk has them. The next request waits for all partitions of the
  * answer, since one that comes too late would wait behind a fetch that the leader holds until there
  * is news for the others; but not for long, as one disk may be slower than another.
+ *
+ * A partition that begins to follow does not wait for such a fetch, either: it is given up and sent
+ * again with all of them. The leader answers the one before at once, since another one is behind
+ * it.
  */
 #include "broker/fetcher.h"
 
@@ -37,6 +41,8 @@ struct fetcher {
     int expected; /* partitions of the last answer that are not waiting yet */
     struct delay gather;
     bool has_gathered; /* the time is up */
+    bool has_newcomer; /* somebody waits who had no part in the request that is out */
+    int64_t sent_ns;
     struct io_msg send_msg;
     bool send_posted;
     struct fetcher_item *items; /* by topic id and index */
@@ -89,6 +95,7 @@ static void tell_item(struct fetcher *f, struct fetcher_item *item,
                       const struct fetch_response_partition *r, enum err err)
 {
     struct partition *p = item->partition;
+    struct following *w = &p->following;
     struct replica_fetched fetched = {
         .err = err,
         .leader_epoch = item->leader_epoch,
@@ -106,7 +113,9 @@ static void tell_item(struct fetcher *f, struct fetcher_item *item,
         fetched.diverging_end = r->diverging_epoch.end_offset;
     }
     /* Before it is told: it may want its next fetch at once. */
-    p->following.is_expected = fetched.has_records;
+    if (w->out == f)
+        w->out = NULL;
+    w->is_expected = fetched.has_records;
     f->expected += fetched.has_records;
     replicate_fetched(p, &fetched, r ? r->records.b : bytes_null());
     partition_unref(p);
@@ -162,6 +171,7 @@ static void take_waiting(struct fetcher *f)
         struct partition *p = CONTAINER_OF(w, struct partition, following);
 
         w->fetcher = NULL;
+        w->out = f;
         f->items[f->item_count++] = (struct fetcher_item){.partition = partition_ref(p),
                                                           .topic_id = p->topic_id,
                                                           .index = p->index,
@@ -222,7 +232,47 @@ static void send_request(struct fetcher *f)
     q->max_bytes = config_i32(config, CONFIG_REPLICA_FETCH_RESPONSE_MAX_BYTES);
     fill_topics(f, q);
     f->call.request = q;
+    f->has_newcomer = false;
+    f->sent_ns = shard_now_ns(f->shard);
     client_call(f->shard->peers, &f->call);
+}
+
+/* Who is in the request that is out, and wants its answer still, waits again. */
+static void give_up_request(struct fetcher *f)
+{
+    client_cancel(&f->call);
+    for (int i = 0; i < f->item_count; i++) {
+        struct partition *p = f->items[i].partition;
+        struct following *w = &p->following;
+
+        if (w->out == f) {
+            w->out = NULL;
+            w->fetcher = f;
+            list_push_back(&f->waiting, &w->link);
+            f->waiting_count++;
+        }
+        partition_unref(p);
+    }
+    free(f->items);
+    f->items = NULL;
+    f->item_count = 0;
+}
+
+/* False: the request that is out has to come back first. */
+static bool makes_room(struct fetcher *f)
+{
+    int64_t due_ns = f->sent_ns + GATHER_NS;
+
+    if (!client_call_is_pending(&f->call))
+        return true;
+    if (!f->has_newcomer)
+        return false;
+    if (shard_now_ns(f->shard) < due_ns) {
+        shard_delay_set(f->shard, &f->gather, due_ns);
+        return false;
+    }
+    give_up_request(f);
+    return true;
 }
 
 static void send_if_ready(struct io_msg *msg)
@@ -230,7 +280,7 @@ static void send_if_ready(struct io_msg *msg)
     struct fetcher *f = CONTAINER_OF(msg, struct fetcher, send_msg);
 
     f->send_posted = false;
-    if (f->shard->stopping || f->waiting_count == 0 || client_call_is_pending(&f->call))
+    if (f->shard->stopping || f->waiting_count == 0 || !makes_room(f))
         return;
     if (f->expected > 0 && !f->has_gathered)
         return;
@@ -295,6 +345,7 @@ void fetcher_forget(struct partition *p)
 {
     struct following *w = &p->following;
 
+    w->out = NULL;
     if (!w->fetcher)
         return;
     list_remove(&w->link);
@@ -318,6 +369,7 @@ void fetcher_want(struct partition *p, int64_t offset)
     f->waiting_count++;
     if (was_expected && f->expected > 0)
         f->expected--;
+    f->has_newcomer |= !was_expected;
     fetcher_wake(f);
 }
 
