@@ -76,8 +76,9 @@ struct broker {
     int shard_count;
     struct control *control;
     struct keeper *keeper;
-    struct list past_keepers; /* whose sessions have ended; they are being closed */
-    bool is_in_cluster;       /* its keeper is ZooKeeper, and there may be other brokers */
+    struct list past_keepers;      /* whose sessions have ended; they are being closed */
+    bool is_in_cluster;            /* its keeper is ZooKeeper, and there may be other brokers */
+    _Atomic int64_t sure_until_ns; /* lease.c */
     _Atomic int32_t conn_count;
 };
 
@@ -86,6 +87,11 @@ struct broker {
 /* Before io_run. Where there may be other brokers it makes the control's cluster, too. */
 must_use enum err keeper_session_open(struct broker *b, const struct config *c, char **message);
 void keeper_session_free(struct broker *b);
+
+/* ---- lease.c ---- */
+
+/* Whether nobody else can have been elected leader of what this broker leads. */
+bool broker_is_sure(const struct shard *s);
 
 /* ---- counting --------------------------------------------------------------------------- */
 

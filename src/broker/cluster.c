@@ -355,6 +355,7 @@ void cluster_session_ended(struct cluster *k, int64_t session)
 {
     trace_warn("cluster.session_ended", "session=0x%llx broker=%d note=\"it registers again\"",
                (unsigned long long)session, k->control->broker->node_id);
+    lease_end(k);
     k->broker_epoch = -1;
     k->past_session = session;
     rule_has_lost_session(k);

@@ -37,6 +37,10 @@ struct cluster {
     bool is_noting; /* the job is out */
     bool must_note; /* once more */
     struct controller_heard heard;
+    /* lease.c */
+    bool is_connected; /* to the keeper */
+    bool is_told;      /* the controller has told this life everything */
+    struct io_timer lease;
     struct lost_replica *lost; /* partitions that this broker may not lead */
     int32_t lost_count;
     /* the election */
@@ -116,6 +120,13 @@ void rule_refused(struct cluster *k, int32_t broker_id, struct uuid topic_id, in
 void notes_read(struct cluster *k);
 /* This broker has registered. */
 void notes_write(struct cluster *k);
+
+/* ---- lease.c ---------------------------------------------------------------------------- */
+
+/* This life has been told everything: from now on it is sure while its session is. */
+void lease_begin(struct cluster *k);
+/* The session has ended. */
+void lease_end(struct cluster *k);
 
 /* ---- lost.c ------------------------------------------------------------------------------ */
 

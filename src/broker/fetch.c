@@ -427,8 +427,12 @@ static bool check_part(struct fetch *f, struct fetch_part *part, struct partitio
     if (part->bounds.is_gone)
         part->err = log_dir_has_failed(p->broker->dirs[p->dir]) ? ERR_KAFKA_STORAGE_ERROR
                                                                 : ERR_UNKNOWN_TOPIC_OR_PARTITION;
-    else if (part->offset < part->bounds.log_start || part->offset > part->bounds.end)
+    else if (part->offset < part->bounds.log_start)
         part->err = ERR_OFFSET_OUT_OF_RANGE;
+    else if (part->offset > part->bounds.end)
+        part->err = f->upto == FETCH_UPTO_ACKED || broker_is_sure(f->shard)
+                        ? ERR_OFFSET_OUT_OF_RANGE
+                        : ERR_NOT_LEADER_OR_FOLLOWER;
     return !part->err && part->offset < read_bound(&part->bounds, f->upto);
 }
 

@@ -111,6 +111,10 @@ static void keeper_changed(void *ctx, enum keeper_state state)
 {
     struct broker *b = ctx;
 
+    if (state == KEEPER_CLOSED) /* one of the past */
+        return;
+    if (b->control->cluster)
+        b->control->cluster->is_connected = state == KEEPER_CONNECTED;
     if (state == KEEPER_EXPIRED && !b->control->stopping)
         renew(b);
     else if (state == KEEPER_FAILED)

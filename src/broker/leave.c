@@ -154,6 +154,7 @@ void cluster_close(struct control *c, void (*done)(void *ctx), void *ctx)
     k->closed_ctx = ctx;
     k->closing = 1 + k->is_noting;
     io_cancel(&k->retry.op);
+    io_cancel(&k->lease.op);
     registration_cancel(&k->registration);
     probe_stop(&k->probe);
     announcements_stop(k);

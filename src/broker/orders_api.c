@@ -130,6 +130,8 @@ static void states_published(struct control *c, void *ctx)
 
     cluster_tell_peers(c->cluster);
     proposals_note_controller(c->cluster);
+    if (in->type == CONTROLLER_ORDERS_ALL)
+        lease_begin(c->cluster);
     if (in->type == CONTROLLER_ORDERS_ALL && !PLANTED(KEEP_WHAT_IS_NOT_GIVEN))
         cluster_reconcile(c, true, states_reconciled, o);
     else

@@ -574,6 +574,7 @@ static void taken_over(struct control *c, void *ctx, enum err err)
     if (!err) {
         trace_info("controller.took_over", "epoch=%d brokers=%d topics=%d", t->cluster->rule->epoch,
                    c->image->broker_count, c->image->topic_count);
+        lease_begin(t->cluster);
         topics_resume_deletions(c);
     }
     free(t);

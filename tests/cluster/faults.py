@@ -20,6 +20,7 @@ import threading
 import time
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import OffsetOutOfRangeError
 
 SESSION_MS = 4000
 PARTITIONS = 4
@@ -362,6 +363,24 @@ def configurations_reach_everybody(cluster):
     print("ok   configurations_reach_everybody", flush=True)
 
 
+def offsets_behind_the_end_are_refused(cluster):
+    """Whoever leads is sure of it by now, whatever has happened to its sessions."""
+    cluster.tell("topics", "create", "short", "--partitions", "3", "--replication-factor", "3")
+    wait_for(lambda: len(cluster.partitions("short")) == 3, "a topic")
+    for partition in range(3):
+        consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap(), auto_offset_reset="none",
+                                 enable_auto_commit=False)
+        part = TopicPartition("short", partition)
+        consumer.assign([part])
+        consumer.seek(part, 1000)
+        try:
+            consumer.poll(timeout_ms=10000)
+            raise AssertionError(f"an offset behind the end of {part} was not refused")
+        except OffsetOutOfRangeError:
+            consumer.close()
+    print("ok   offsets_behind_the_end_are_refused", flush=True)
+
+
 def main():
     program, zookeeper, work, *names = sys.argv[1:]
     cluster = Cluster(program, zookeeper, work)
@@ -380,6 +399,8 @@ def main():
                 failed += 1
                 print(f"FAIL {name}: {error}", flush=True)
                 break
+        else:
+            offsets_behind_the_end_are_refused(cluster)
     finally:
         for broker in cluster.brokers:
             if broker.process.poll() is None:
