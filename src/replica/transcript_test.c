@@ -242,6 +242,79 @@ static void s8_s9_a_log_that_diverges_is_told_where_and_not_counted(void **state
     replica_fini(&f.r);
 }
 
+/* A (this one) led 0, and what it wrote last nobody copied. B led 1 from offset 1 on and wrote
+ * alone. A leads 2 and has written nothing yet. */
+static void s3_a_leader_names_the_last_epoch_that_it_can_share(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    setup(&f, 1);
+    log_is(&f, 3, 0);
+    assigned(&f, 1, 2, 2);
+    f.log.latest_epoch = 2;
+    say(&f, (struct replica_event){
+                .kind = REPLICA_FETCH,
+                .fetch = {.from = 2,
+                          .incarnation = 12,
+                          .leader_epoch = 2,
+                          .offset = 2,
+                          .acked = 2,
+                          .last_epoch = 1,
+                          .found_epoch = 0,
+                          .found_end = 3},
+            });
+    assert_int_equal(f.fx.err, ERR_NONE);
+    assert_int_equal(f.fx.diverging_epoch, 0);
+    assert_int_equal(f.fx.diverging_end, 3);
+    replica_fini(&f.r);
+}
+
+static struct replica_event fetch_of_another_log(int64_t offset, int64_t found_end)
+{
+    return (struct replica_event){
+        .kind = REPLICA_FETCH,
+        .fetch = {.from = 2,
+                  .incarnation = 12,
+                  .leader_epoch = 5,
+                  .offset = offset,
+                  .acked = offset,
+                  .last_epoch = 4,
+                  .found_epoch = 4,
+                  .found_end = found_end},
+    };
+}
+
+static void s22_who_is_above_the_leaders_end_is_told_where_its_epoch_ends(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    lead(&f, 1, 2);
+    log_is(&f, 300, 4);
+    say(&f, fetch_of_another_log(500, 300));
+    assert_int_equal(f.fx.err, ERR_NONE);
+    assert_int_equal(f.fx.diverging_epoch, 4);
+    assert_int_equal(f.fx.diverging_end, 300);
+    assert_int_equal(f.r.high_watermark, 0);
+    replica_fini(&f.r);
+}
+
+/* KAFKA-12996: where its log is gone altogether, the question where it parts has no use. */
+static void s22_below_the_leaders_start_is_out_of_range_even_if_it_diverges(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    lead(&f, 1, 2);
+    log_is(&f, 2000, 5);
+    f.log.start = 1000;
+    say(&f, fetch_of_another_log(200, 100));
+    assert_int_equal(f.fx.err, ERR_OFFSET_OUT_OF_RANGE);
+    assert_int_equal(f.fx.diverging_epoch, -1);
+    replica_fini(&f.r);
+}
+
 static void s11_no_answer_is_not_a_refusal(void **state)
 {
     struct fixture f;
@@ -494,6 +567,51 @@ static void s3_it_truncates_step_by_step_to_a_common_epoch(void **state)
     replica_fini(&f.r);
 }
 
+/* B has m0 of epoch 0 and m1 of epoch 1, which nobody copied; its watermark is still 0. */
+static void s3_two_elections_in_a_row_cost_nothing_that_was_committed(void **state)
+{
+    struct fixture f;
+    struct replica_event e;
+
+    (void)state;
+    follow(&f, 2, 1);
+    e = answer(&f);
+    e.fetched.diverging_epoch = 0; /* the leader has never seen 1 */
+    e.fetched.diverging_end = 1;
+    e.fetched.found_epoch = 0;
+    e.fetched.found_end = 1;
+    say(&f, e);
+    assert_int_equal(f.fx.next, REPLICA_NEXT_TRUNCATE);
+    assert_int_equal(f.fx.offset, 1); /* m0 stays */
+    assert_false(f.fx.is_below_watermark);
+    replica_fini(&f.r);
+}
+
+/* Its own 8 and 9 were never committed; the leader has others there, and they are. */
+static void s8_the_watermark_of_an_answer_that_says_diverged_is_not_taken(void **state)
+{
+    struct fixture f;
+    struct replica_event e;
+
+    (void)state;
+    follow(&f, 10, 4);
+    e = answer(&f);
+    e.fetched.diverging_epoch = 4;
+    e.fetched.diverging_end = 8;
+    e.fetched.found_epoch = 4;
+    e.fetched.found_end = 10;
+    e.fetched.high_watermark = 11;
+    e.fetched.log_start = 5;
+    say(&f, e);
+    assert_int_equal(f.fx.next, REPLICA_NEXT_TRUNCATE);
+    assert_int_equal(f.fx.offset, 8);
+    assert_false(f.fx.has_moved);
+    assert_false(f.fx.is_below_watermark);
+    assert_int_equal(f.fx.log_start, -1);
+    assert_int_equal(f.r.high_watermark, 0);
+    replica_fini(&f.r);
+}
+
 static void s22_it_starts_over_where_the_leaders_log_begins(void **state)
 {
     struct fixture f;
@@ -540,6 +658,25 @@ static void s23_an_answer_of_another_epoch_is_dropped(void **state)
     assert_int_equal(f.fx.next, REPLICA_NEXT_FETCH);
     say(&f, e);
     assert_int_equal(f.fx.next, REPLICA_NEXT_NOTHING);
+    replica_fini(&f.r);
+}
+
+static void s23_a_refusal_of_another_epoch_does_not_stop_it(void **state)
+{
+    struct fixture f;
+    struct replica_event e;
+
+    (void)state;
+    follow(&f, 10, 4);
+    e = answer(&f);
+    e.fetched.err = ERR_FENCED_LEADER_EPOCH;
+    assigned(&f, 3, 6, 2);
+    say(&f, e);
+    assert_int_equal(f.fx.next, REPLICA_NEXT_NOTHING);
+    e = answer(&f); /* the fetch in the epoch in force is still out, and is answered */
+    e.fetched.has_records = true;
+    say(&f, e);
+    assert_int_equal(f.fx.next, REPLICA_NEXT_APPEND);
     replica_fini(&f.r);
 }
 
@@ -591,6 +728,9 @@ int main(void)
         cmocka_unit_test(s6_positions_of_an_earlier_epoch_are_forgotten),
         cmocka_unit_test(s7_a_follower_joins_with_all_that_is_older_than_the_epoch),
         cmocka_unit_test(s8_s9_a_log_that_diverges_is_told_where_and_not_counted),
+        cmocka_unit_test(s3_a_leader_names_the_last_epoch_that_it_can_share),
+        cmocka_unit_test(s22_who_is_above_the_leaders_end_is_told_where_its_epoch_ends),
+        cmocka_unit_test(s22_below_the_leaders_start_is_out_of_range_even_if_it_diverges),
         cmocka_unit_test(s11_no_answer_is_not_a_refusal),
         cmocka_unit_test(s11_the_watermark_holds_for_who_may_have_joined),
         cmocka_unit_test(s13_who_is_not_alive_is_not_proposed),
@@ -603,9 +743,12 @@ int main(void)
         cmocka_unit_test(a_new_leader_does_not_tell_its_end_before_it_is_committed),
         cmocka_unit_test(the_next_fetch_waits_for_the_disk),
         cmocka_unit_test(s3_it_truncates_step_by_step_to_a_common_epoch),
+        cmocka_unit_test(s3_two_elections_in_a_row_cost_nothing_that_was_committed),
+        cmocka_unit_test(s8_the_watermark_of_an_answer_that_says_diverged_is_not_taken),
         cmocka_unit_test(s22_it_starts_over_where_the_leaders_log_begins),
         cmocka_unit_test(s22_an_error_without_a_reason_truncates_nothing),
         cmocka_unit_test(s23_an_answer_of_another_epoch_is_dropped),
+        cmocka_unit_test(s23_a_refusal_of_another_epoch_does_not_stop_it),
         cmocka_unit_test(who_is_elected_while_it_truncates_leads_when_that_is_done),
         cmocka_unit_test(who_does_not_lead_any_more_says_so),
     };
