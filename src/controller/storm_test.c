@@ -637,39 +637,126 @@ static enum err alter(struct metadata_partition *p, struct controller_proposal q
     return err;
 }
 
+static int32_t proposal_ids[] = {1, 2, 3, 4};
+
+/* Led by 1, which is alone in sync, in epoch 5; 3 is about to stop, 4 is not registered. */
+static const struct metadata_partition proposed_of = {.leader = 1,
+                                                      .leader_epoch = 5,
+                                                      .partition_epoch = 9,
+                                                      .replicas = {proposal_ids, 4},
+                                                      .isr = {proposal_ids, 1}};
+static const struct alter_partition_request_broker proposed_isr[] = {{1, 11}, {2, 12}, {3, 13}};
+
+/* Leader 1 proposes the first `count` of them. */
+static struct controller_proposal proposal(int32_t count)
+{
+    return (struct controller_proposal){
+        .from = 1, .leader_epoch = 5, .partition_epoch = 9, .count = count, .isr = proposed_isr};
+}
+
 static void proposals_are_checked(void **state)
 {
-    int32_t ids[] = {1, 2, 3, 4};
-    struct metadata_partition p = {.leader = 1,
-                                   .leader_epoch = 5,
-                                   .partition_epoch = 9,
-                                   .replicas = {ids, 4},
-                                   .isr = {ids, 1}};
-    struct alter_partition_request_broker isr[] = {{1, 11}, {2, 12}, {3, 13}};
-    struct controller_proposal q = {
-        .from = 1, .leader_epoch = 5, .partition_epoch = 9, .count = 2, .isr = isr};
+    struct metadata_partition p = proposed_of;
+    struct alter_partition_request_broker twice[] = {{1, 11}, {1, 11}};
+    struct controller_proposal q = proposal(2);
 
     (void)state;
     assert_int_equal(alter(&p, q), ERR_NONE);
     q.from = 2;
     assert_int_equal(alter(&p, q), ERR_FENCED_LEADER_EPOCH);
     q.from = 1;
+    q.isr = twice;
+    assert_int_equal(alter(&p, q), ERR_INVALID_REQUEST);
+}
+
+static void s11_a_proposal_of_an_older_state_is_refused_unless_it_is_the_present_one(void **state)
+{
+    struct metadata_partition p = proposed_of;
+    struct controller_proposal q = proposal(2);
+
+    (void)state;
     q.partition_epoch = 8;
     assert_int_equal(alter(&p, q), ERR_INVALID_UPDATE_VERSION);
     q.count = 1; /* what is stored already: the answer was lost (KAFKA-14144) */
     assert_int_equal(alter(&p, q), ERR_NONE);
-    q.partition_epoch = 10; /* S12: somebody else is the controller */
+}
+
+/* Another controller has elected meanwhile, and the leader has heard of it. */
+static void s12_a_controller_that_knows_less_than_the_leader_is_none(void **state)
+{
+    struct metadata_partition p = proposed_of;
+    struct controller_proposal q = proposal(2);
+
+    (void)state;
+    q.partition_epoch = 10;
+    assert_int_equal(alter(&p, q), ERR_NOT_CONTROLLER);
+    q.leader_epoch = 6;
     assert_int_equal(alter(&p, q), ERR_NOT_CONTROLLER);
     q.partition_epoch = 9;
-    q.count = 3; /* 3 is about to stop (S13) */
+    assert_int_equal(alter(&p, q), ERR_NOT_CONTROLLER);
+}
+
+static void s13_who_is_about_to_stop_does_not_get_back_in_sync(void **state)
+{
+    struct metadata_partition p = proposed_of;
+
+    (void)state;
+    assert_int_equal(alter(&p, proposal(3)), ERR_INELIGIBLE_REPLICA);
+}
+
+static void s14_who_was_seen_in_another_life_does_not_get_in_sync(void **state)
+{
+    struct metadata_partition p = proposed_of;
+    struct alter_partition_request_broker isr[] = {{1, 11}, {2, 10}};
+    struct controller_proposal q = proposal(2);
+
+    (void)state;
+    q.isr = isr;
     assert_int_equal(alter(&p, q), ERR_INELIGIBLE_REPLICA);
-    isr[2] = (struct alter_partition_request_broker){4, 14}; /* not registered */
+    isr[1] = (struct alter_partition_request_broker){4, 14}; /* not there at all */
     assert_int_equal(alter(&p, q), ERR_INELIGIBLE_REPLICA);
-    q.count = 2;
-    isr[1].broker_epoch = 10; /* 2 in an earlier life (S14) */
-    assert_int_equal(alter(&p, q), ERR_INELIGIBLE_REPLICA);
-    isr[1] = isr[0];
-    assert_int_equal(alter(&p, q), ERR_INVALID_REQUEST);
+    isr[1] = proposed_isr[1];
+    assert_int_equal(alter(&p, q), ERR_NONE);
+}
+
+/* What the controller would send to broker 1 in its life 11 reaches the life after that. */
+static void s10_orders_for_a_former_life_are_not_obeyed(void **state)
+{
+    struct metadata_image *none = metadata_image_new();
+    struct metadata_image *image;
+    struct metadata_image *later;
+    struct metadata_delta plan = {0};
+    struct metadata_topic *topic = metadata_topic_new(STR_LIT("t"), uuid_from_random(1, 2), 0);
+    struct leader_and_isr_response answer;
+    struct controller_orders o;
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 0);
+    metadata_delta_set_controller(&plan, 2, 5);
+    metadata_delta_put_broker(&plan, metadata_broker_new(1, 11, str_null()));
+    image = metadata_apply(none, &plan);
+    metadata_delta_fini(&plan);
+    metadata_delta_put_topic(&plan, topic);
+    metadata_delta_set_partition(&plan, STR_LIT("t"), 0, &proposed_of);
+    later = metadata_apply(image, &plan);
+    metadata_delta_fini(&plan);
+    wire_init(&leader_and_isr_response_schema, &answer);
+    controller_orders(image, later, 1, STR_LIT("PLAINTEXT"), &arena, &o);
+    assert_int_equal(controller_obey_roles(image, 12, o.roles, &arena, &answer, &plan),
+                     ERR_STALE_BROKER_EPOCH);
+    assert_int_equal(controller_obey_states(image, 12, o.states, &plan), ERR_STALE_BROKER_EPOCH);
+    assert_int_equal(plan.count, 0);
+    assert_int_equal(controller_obey_roles(image, 11, o.roles, &arena, &answer, &plan), ERR_NONE);
+    assert_true(plan.count > 0);
+    metadata_delta_fini(&plan);
+    controller_orders(later, image, 1, STR_LIT("PLAINTEXT"), &arena, &o);
+    assert_int_equal(controller_obey_stops(later, 12, o.stops), ERR_STALE_BROKER_EPOCH);
+    assert_int_equal(controller_obey_stops(later, 11, o.stops), ERR_NONE);
+    metadata_image_put(later);
+    metadata_image_put(image);
+    metadata_image_put(none);
+    arena_fini(&arena);
 }
 
 int main(void)
@@ -677,7 +764,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_plan_is_safe_and_is_told),
         cmocka_unit_test(orders_of_the_past_change_nothing),
+        cmocka_unit_test(s10_orders_for_a_former_life_are_not_obeyed),
         cmocka_unit_test(proposals_are_checked),
+        cmocka_unit_test(s11_a_proposal_of_an_older_state_is_refused_unless_it_is_the_present_one),
+        cmocka_unit_test(s12_a_controller_that_knows_less_than_the_leader_is_none),
+        cmocka_unit_test(s13_who_is_about_to_stop_does_not_get_back_in_sync),
+        cmocka_unit_test(s14_who_was_seen_in_another_life_does_not_get_in_sync),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
