@@ -958,6 +958,72 @@ static void a_followers_epochs_are_those_of_its_records(void **state)
     live(*state, follow_and_lead);
 }
 
+/* Whoever comes with records of 6, which this log has never seen, is told where to cut. */
+static void check_epoch_without_records(struct fixture *f)
+{
+    int32_t epoch;
+    int64_t end;
+
+    assert_int_equal(log_latest_epoch(f->log), 7);
+    log_epoch_end(f->log, 6, &epoch, &end);
+    assert_int_equal(epoch, 5);
+    assert_int_equal(end, 3);
+    log_epoch_end(f->log, 7, &epoch, &end);
+    assert_int_equal(epoch, 7);
+    assert_int_equal(end, 3);
+}
+
+static void lead_without_writing(struct fixture *f)
+{
+    if (f->stage++ == 0) {
+        log_begin_epoch(f->log, 5);
+        append(f, (struct wanted_batch){.count = 3, .timestamp = T0, .epoch = 5});
+    } else if (all_acked(f)) {
+        log_begin_epoch(f->log, 7);
+        check_epoch_without_records(f);
+        close_log(f);
+    }
+}
+
+/* The record of 8 is acknowledged: the beginning of 8 is on the disk too. */
+static void lead_again_and_die(struct fixture *f)
+{
+    if (f->stage++ == 0) {
+        log_begin_epoch(f->log, 8);
+        append(f, (struct wanted_batch){.count = 1, .timestamp = T0, .epoch = 8});
+    } else if (all_acked(f)) {
+        die();
+    }
+}
+
+static void still_knows(struct fixture *f)
+{
+    check_epoch_without_records(f);
+    close_log(f);
+}
+
+static void knows_the_later_one(struct fixture *f)
+{
+    int32_t epoch;
+    int64_t end;
+
+    assert_int_equal(log_latest_epoch(f->log), 8);
+    log_epoch_end(f->log, 7, &epoch, &end);
+    assert_int_equal(epoch, 5); /* nothing was ever written in 7 */
+    assert_int_equal(end, 3);
+    close_log(f);
+}
+
+static void s4_a_leader_that_has_written_nothing_knows_where_its_epoch_begins(void **state)
+{
+    struct fixture *f = *state;
+
+    live(f, lead_without_writing);
+    live(f, still_knows);
+    live_and_die(f, lead_again_and_die);
+    live(f, knows_the_later_one);
+}
+
 static void start_over(struct fixture *f)
 {
     switch (f->stage++) {
@@ -1356,6 +1422,7 @@ int main(void)
         TEST(a_close_waits_for_a_truncation),
         TEST(what_is_known_of_a_stray_directory_is_forgotten),
         TEST(a_followers_epochs_are_those_of_its_records),
+        TEST(s4_a_leader_that_has_written_nothing_knows_where_its_epoch_begins),
         TEST(a_log_starts_over_where_its_leaders_begins),
         TEST(a_deleted_log_is_gone),
         TEST(damage_below_the_recovery_point_is_reported_and_kept),
