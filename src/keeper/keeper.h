@@ -185,6 +185,12 @@ void keeper_memory_expire(struct keeper *k);
 void keeper_memory_lose_answers(struct keeper *k);
 /* Likewise, but at the next multi, which ends with ERR_UNKNOWN and has not happened. */
 void keeper_memory_lose_request(struct keeper *k);
+/*
+ * Tests: from now on nothing gets there or back: multis do not happen and end with ERR_UNKNOWN,
+ * what was read, events and states are told when it is reached again. It may be expired meanwhile.
+ */
+void keeper_memory_cut_off(struct keeper *k);
+void keeper_memory_reach(struct keeper *k);
 
 /*
  * The tree in an SQLite file. Opens or makes it before io_run (blocking; on failure `*message`,

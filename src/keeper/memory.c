@@ -128,6 +128,18 @@ void keeper_memory_lose_request(struct keeper *k)
     memory_session_of(k)->session.loses_next = true;
 }
 
+void keeper_memory_cut_off(struct keeper *k)
+{
+    assert(k->vtable == &memory_vtable);
+    session_cut_off(&memory_session_of(k)->session);
+}
+
+void keeper_memory_reach(struct keeper *k)
+{
+    assert(k->vtable == &memory_vtable);
+    session_reach(&memory_session_of(k)->session);
+}
+
 void keeper_memory_expire(struct keeper *k)
 {
     assert(k->vtable == &memory_vtable);

@@ -43,7 +43,7 @@ static struct keeper_report *first_to_tell(struct session *s)
 {
     struct keeper_report *r = LIST_FIRST(&s->reports, struct keeper_report, node);
 
-    return r && r->after <= s->durable ? r : NULL;
+    return r && !s->is_cut_off && r->after <= s->durable ? r : NULL;
 }
 
 static void wake_up(struct session *s)
@@ -233,7 +233,8 @@ bool session_multi(struct session *s, struct keeper_op *ops, int op_count, struc
                    struct list *fired)
 {
     int64_t before = s->tree->zxid;
-    enum err err = s->over ? s->over : s->loses_next ? ERR_UNKNOWN : ERR_NONE;
+    bool is_lost = s->loses_next || s->is_cut_off;
+    enum err err = s->over ? s->over : is_lost ? ERR_UNKNOWN : ERR_NONE;
 
     assert(!s->closed);
     list_init(fired);
@@ -327,6 +328,17 @@ void session_lose_answers(struct session *s)
     list_remove(&s->connected_report.node);
     queue(s, &s->connecting_report, REPORT_CONNECTING);
     queue(s, &s->connected_report, REPORT_CONNECTED);
+}
+
+void session_cut_off(struct session *s)
+{
+    s->is_cut_off = true;
+}
+
+void session_reach(struct session *s)
+{
+    s->is_cut_off = false;
+    wake_up(s);
 }
 
 void session_expire(struct session *s)

@@ -26,6 +26,7 @@ struct session {
     struct keeper_report connected_report;
     struct keeper_report connecting_report;
     bool loses_next;           /* the next multi does not arrive */
+    bool is_cut_off;           /* none does, and nothing is told */
     void (*closed)(void *ctx); /* the owner's, while the session closes */
     void *closed_ctx;
     void (*gone)(struct session *s); /* everything is told: the implementation takes it back */
@@ -60,6 +61,9 @@ void session_durable(struct session *s, uint64_t commit);
 void session_fail(struct session *s, uint64_t commit, enum err err);
 /* The connection breaks and comes back: writes that were not told are ERR_UNKNOWN. */
 void session_lose_answers(struct session *s);
+/* Nothing gets there or back until it is reached again; then all that was queued is told. */
+void session_cut_off(struct session *s);
+void session_reach(struct session *s);
 /* Ephemeral nodes go at once; what is queued is told, then the state. */
 void session_expire(struct session *s);
 /* As keeper_close says; `gone` is called behind `done`. */

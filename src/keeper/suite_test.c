@@ -915,6 +915,28 @@ static void what_is_lost_with_the_connection_is_unknown(void **state)
         check_lost_request);
 }
 
+static void cut_off_and_expire(struct fixture *f)
+{
+    f->log_size = 0;
+    keeper_memory_cut_off(f->other);
+    ephemeral_on(f, f->other, "/late");
+    get(f, "/late", NULL);
+    f->impl->expire(f, f->other);
+    get(f, "/e", NULL);
+    keeper_memory_reach(f->other);
+}
+
+static void check_cut_off(struct fixture *f)
+{
+    assert_log(f, "get /late NOT_FOUND\nevent e deleted\nget /e NOT_FOUND\n"
+                  "ephemeral /late UNKNOWN\nother is expired\n");
+}
+
+static void who_is_cut_off_changes_nothing_and_hears_of_its_end_later(void **state)
+{
+    RUN(*state, open_other, cut_off_and_expire, check_cut_off);
+}
+
 /* ---- What outlives the process. */
 
 static void submit_first_life(struct fixture *f)
@@ -1161,6 +1183,7 @@ int main(int argc, char **argv)
         TESTS_OF_ALL(memory),
         TEST(memory, expiry_takes_ephemeral_nodes_and_tells_others),
         TEST(memory, what_is_lost_with_the_connection_is_unknown),
+        TEST(memory, who_is_cut_off_changes_nothing_and_hears_of_its_end_later),
         TESTS_OF_ALL(sqlite),
         TEST(sqlite, everything_but_ephemeral_nodes_outlives_the_process),
         TEST(sqlite, a_stop_without_close_still_commits_what_was_submitted),
