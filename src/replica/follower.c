@@ -63,7 +63,8 @@ static void diverged(struct replica *r, const struct replica_event *e, struct re
 
 static void agreed(struct replica *r, const struct replica_event *e, struct replica_effects *fx)
 {
-    r->failures = 0;
+    if (!e->fetched.has_records)
+        r->failures = 0;
     r->leader_watermark = e->fetched.high_watermark;
     if (e->fetched.log_start > e->log.start)
         fx->log_start = MIN(e->fetched.log_start, e->log.acked);
@@ -96,8 +97,12 @@ void follower_fetched(struct replica *r, const struct replica_event *e, struct r
 void follower_appended(struct replica *r, const struct replica_event *e)
 {
     r->is_appending = false;
-    if (e->err && r->role == REPLICA_FOLLOWER)
+    if (r->role != REPLICA_FOLLOWER)
+        return;
+    if (e->err)
         pause_after_error(r, e);
+    else
+        r->failures = 0;
 }
 
 void follower_truncated(struct replica *r, const struct replica_event *e)

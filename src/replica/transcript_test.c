@@ -537,6 +537,30 @@ static void the_next_fetch_waits_for_the_disk(void **state)
     replica_fini(&f.r);
 }
 
+/* As with a log that is damaged: the leader answers well, and there is no place for the records. */
+static void who_cannot_append_asks_more_and_more_rarely(void **state)
+{
+    struct fixture f;
+    struct replica_event e;
+    int64_t pause_ms = 10;
+
+    (void)state;
+    follow(&f, 10, 4);
+    for (int i = 0; i < 3; i++) {
+        e = answer(&f);
+        e.fetched.has_records = true;
+        say(&f, e);
+        assert_int_equal(f.fx.next, REPLICA_NEXT_APPEND);
+        say(&f, (struct replica_event){.kind = REPLICA_APPENDED, .err = ERR_KAFKA_STORAGE_ERROR});
+        assert_int_equal(f.fx.wake_ms, f.now_ms + pause_ms);
+        f.now_ms = f.fx.wake_ms;
+        pause_ms *= 2;
+        say(&f, (struct replica_event){.kind = REPLICA_TICK});
+        assert_int_equal(f.fx.next, REPLICA_NEXT_FETCH);
+    }
+    replica_fini(&f.r);
+}
+
 static void s3_it_truncates_step_by_step_to_a_common_epoch(void **state)
 {
     struct fixture f;
@@ -742,6 +766,7 @@ int main(void)
         cmocka_unit_test(who_would_leave_at_once_does_not_join),
         cmocka_unit_test(a_new_leader_does_not_tell_its_end_before_it_is_committed),
         cmocka_unit_test(the_next_fetch_waits_for_the_disk),
+        cmocka_unit_test(who_cannot_append_asks_more_and_more_rarely),
         cmocka_unit_test(s3_it_truncates_step_by_step_to_a_common_epoch),
         cmocka_unit_test(s3_two_elections_in_a_row_cost_nothing_that_was_committed),
         cmocka_unit_test(s8_the_watermark_of_an_answer_that_says_diverged_is_not_taken),
