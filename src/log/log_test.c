@@ -38,6 +38,7 @@ struct fixture {
     struct log_snapshot *snapshot;
     int64_t answer[3];
     bool with_loop; /* a second one reads */
+    bool is_cutting, wants_clean;
 };
 
 static int setup(void **state)
@@ -711,6 +712,30 @@ static void old_segments_go_by_size_and_time(void **state)
     live(f, retain_again);
 }
 
+static void dies_as_found(struct fixture *f)
+{
+    _exit(f->found.clean != f->wants_clean);
+}
+
+static void is_as_found(struct fixture *f)
+{
+    assert_int_equal(f->found.clean, f->wants_clean);
+    close_log(f);
+}
+
+/* Whatever ends a life: until its logs are closed nothing says that they were. */
+static void s31_a_clean_stop_is_believed_once(void **state)
+{
+    struct fixture *f = *state;
+
+    live(f, fill);
+    f->wants_clean = true;
+    live_and_die(f, dies_as_found);
+    f->wants_clean = false;
+    live_and_die(f, dies_as_found);
+    live(f, is_as_found);
+}
+
 static void truncate_it(struct fixture *f)
 {
     switch (f->stage) {
@@ -985,7 +1010,6 @@ static void lead_without_writing(struct fixture *f)
     }
 }
 
-/* The record of 8 is acknowledged: the beginning of 8 is on the disk too. */
 static void lead_again_and_die(struct fixture *f)
 {
     if (f->stage++ == 0) {
@@ -1177,10 +1201,25 @@ struct reader {
     struct io_loop *loop;
     _Atomic(struct log_view *) view;
     atomic_bool stop;
+    int64_t high_watermark;
     int64_t reads;
 };
 
 static struct reader reader;
+
+/* Nothing that was below the high watermark when it was looked up is ever cut. */
+static void check_committed(const struct log_range *r, int64_t offset)
+{
+    struct header_walk w;
+
+    header_walk_init(&w, r->file, r->pos, r->pos + r->n, LOG_CACHED);
+    assert_int_equal(header_walk_next(&w), ERR_NONE);
+    assert_true(w.header.base_offset <= offset);
+    do {
+        assert_true(batch_last_offset(&w.header) >= offset);
+        offset = batch_last_offset(&w.header) + 1;
+    } while (header_walk_next(&w) == ERR_NONE);
+}
 
 static void read_once(struct reader *r, struct log_view *view)
 {
@@ -1191,11 +1230,14 @@ static void read_once(struct reader *r, struct log_view *view)
     log_view_bounds(view, &b);
     assert_true(b.log_start <= b.last_stable && b.last_stable <= b.high_watermark);
     assert_true(b.high_watermark <= b.ack && b.ack <= b.end);
+    assert_true(b.high_watermark >= r->high_watermark);
+    r->high_watermark = b.high_watermark;
     err =
         log_view_read(view, b.high_watermark / 2, b.high_watermark, 500, true, LOG_CACHED, &range);
     if (err)
         assert_int_equal(err, ERR_OFFSET_OUT_OF_RANGE); /* Retention was faster. */
     if (!err && range.file) {
+        check_committed(&range, b.high_watermark / 2);
         io_file_unref(range.file);
         r->reads++;
     }
@@ -1226,26 +1268,42 @@ static void begin_reader(struct io *io)
     reader.loop = io_loop_new(io, "reader", reader_start, &reader);
 }
 
-/* Appends in rounds, with retention between them. */
-static void write_beside(struct fixture *f)
+static void write_beside(struct fixture *f);
+
+static void cut_beside(void *ctx, enum err err)
 {
-    if (f->stage == 0)
-        atomic_store(&reader.view, log_view(f->log));
-    else if (!all_acked(f))
-        return;
-    if (f->stage == 20) {
-        atomic_store(&reader.stop, true);
-        close_log(f);
-        return;
-    }
-    f->stage++;
-    f->config.retention_bytes = 20000;
-    log_set_config(f->log, &f->config);
-    (void)log_apply_retention(f->log, T0, 2);
-    append_many(f, 40);
+    struct fixture *f = ctx;
+
+    assert_int_equal(err, ERR_NONE);
+    f->is_cutting = false;
+    write_beside(f);
 }
 
-static void another_loop_reads_while_the_owner_writes(void **state)
+/* What is committed and then goes by retention; then what is not committed, and cut off again. */
+static void write_beside(struct fixture *f)
+{
+    if (f->is_cutting || (f->stage > 0 && log_ack_offset(f->log) < log_end_offset(f->log)))
+        return;
+    atomic_store(&reader.view, log_view(f->log));
+    if (f->stage % 3 == 0) {
+        f->config.retention_bytes = 20000;
+        log_set_config(f->log, &f->config);
+        (void)log_apply_retention(f->log, T0, 2);
+    } else if (f->stage % 3 == 1) {
+        log_set_high_watermark(f->log, log_ack_offset(f->log));
+    }
+    if (f->stage++ % 3 < 2) {
+        append_many(f, 40);
+    } else if (f->stage < 30) {
+        f->is_cutting = true;
+        log_truncate(f->log, log_high_watermark(f->log), cut_beside, f);
+    } else {
+        atomic_store(&reader.stop, true);
+        close_log(f);
+    }
+}
+
+static void s30_another_loop_reads_while_the_owner_appends_rolls_and_cuts(void **state)
 {
     struct fixture *f = *state;
 
@@ -1417,6 +1475,7 @@ int main(void)
         TEST(aborted_transactions_are_listed_before_and_after_recovery),
         TEST(timestamps_lead_to_records),
         TEST(old_segments_go_by_size_and_time),
+        TEST(s31_a_clean_stop_is_believed_once),
         TEST(a_truncated_log_goes_on_from_there),
         TEST(a_truncation_does_not_move_the_log_start_back),
         TEST(a_close_waits_for_a_truncation),
@@ -1428,7 +1487,7 @@ int main(void)
         TEST(damage_below_the_recovery_point_is_reported_and_kept),
         TEST(a_torn_tail_is_cut_and_kept_aside),
         TEST(what_another_broker_compacted_is_kept_across_holes),
-        TEST(another_loop_reads_while_the_owner_writes),
+        TEST(s30_another_loop_reads_while_the_owner_appends_rolls_and_cuts),
         TEST(a_batch_larger_than_a_segment_is_refused),
         TEST(a_segment_keeps_no_space_that_it_does_not_use),
         TEST(what_was_only_written_is_synced_after_flush_ms),
