@@ -128,16 +128,17 @@ $(SIMS): $(B)/sim/%: $(B)/tests/sim/%.o $(call obj,$(filter-out $(SIM_MAIN),$(SI
     $(call lib,$(MODULES)) $(IO_SIM)
 	$(link)
 # SEED=n replays one seed, SEEDS=n runs so many; a program by itself runs a short part.
+SIMS_ASKED := $(if $(SEED)$(CHOICES),$(B)/sim/broker,$(if $(SCENARIO),$(B)/sim/scenarios,$(SIMS)))
 .PHONY: sim-planted hunt
-sim: $(SIMS)
-	@set -e; for sim in $(SIMS); do SEEDS=$(or $(SEEDS),$(if $(SEED),1,700)) $$sim; done
+sim: $(SIMS_ASKED)
+	@set -e; for sim in $(SIMS_ASKED); do SEEDS=$(or $(SEEDS),$(if $(SEED),1,700)) $$sim; done
 # New seeds, for ever or MINUTES=n; it goes on where the last one stopped ($(B)/hunt.state).
 hunt: $(B)/sim/broker
 	@$< $(B)/hunt $$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 # Every planted mistake (src/base/planted.h) has to be found; the program has none of them.
 sim-planted:
-	@$(MAKE) --no-print-directory B=$(B)/planted PLANT=CHOSEN $(B)/planted/sim/broker
-	@$(B)/planted/sim/broker
+	@$(MAKE) --no-print-directory B=$(B)/planted PLANT=CHOSEN $(SIMS:$(B)/%=$(B)/planted/%)
+	@set -e; for sim in $(SIMS:$(B)/%=$(B)/planted/%); do $$sim; done
 
 # ---- Fuzzing: tests/fuzz/<name>.c is a libFuzzer target; gcc and replay.c replay its corpus.
 FUZZ := $(patsubst tests/fuzz/%.c,%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)))
@@ -224,7 +225,8 @@ help:
 	@echo 'make test-<module>   the unit tests of one module: $(strip $(MODULES))'
 	@echo 'make check           real clients and Apache Kafka (tools/deps check installs them)'
 	@echo 'make suites          what other projects test, beside Apache Kafka; ARGS=--help'
-	@echo 'make sim             the simulations of tests/sim, two minutes; SEED=n, SEEDS=n, HUNT=1'
+	@echo 'make sim             the simulations of tests/sim, two minutes; SEED=n, SEEDS=n, HUNT=1,'
+	@echo '                     SCENARIO=s17'
 	@echo 'make hunt            looks for seeds that fail, for ever; MINUTES=n; B/hunt.* say what it found'
 	@echo 'make sim-planted     another build: the simulation has to find every planted mistake'
 	@echo 'make fuzz[-<name>]   fuzz with clang for SECONDS=$(SECONDS) each: $(FUZZ)'

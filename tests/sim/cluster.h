@@ -21,10 +21,12 @@ struct node {
     struct run *run;
     int32_t id; /* 1, 2, 3 */
     struct sim_host *host;
-    struct io *io;     /* of the present life, or the last one */
-    int64_t session;   /* with the keeper; 0: none yet */
-    int64_t paused_ns; /* until then */
-    int64_t starts_ns; /* a supervisor starts it again, then; INT64_MAX: it is not down */
+    struct io *io;        /* of the present life, or the last one */
+    int64_t session;      /* with the keeper; 0: none yet */
+    int64_t paused_ns;    /* until then */
+    int64_t starts_ns;    /* a supervisor starts it again, then; INT64_MAX: it is not down */
+    int64_t broker_epoch; /* of its last registration, as it says */
+    bool is_harmed;       /* its disk, on purpose: it may find damage, and stop for it */
     bool is_ready;
     bool is_stopped; /* by itself or as it was asked */
     enum err stop_err;
@@ -86,6 +88,10 @@ void node_kill(struct node *n);
 void node_cut_power(struct node *n);
 /* All of it: the next life begins with an empty one. */
 void node_lose_disk(struct node *n);
+/* Nothing gets from it to the keeper or back; its session ends after a while. */
+void node_lose_keeper(struct node *n);
+/* If that is not too late the session goes on. */
+void node_find_keeper(struct node *n);
 /* NULL: it has no session. */
 struct keeper *node_keeper(const struct node *n);
 /* All, and no session of an earlier life is left. */

@@ -54,7 +54,7 @@ static void ready(void *ctx, const struct broker_ready *r)
     tell(n->run, "broker %d is ready, %lld bytes were cut", n->id, (long long)r->bytes_cut);
     n->run->counts.starts++;
     n->run->counts.cut_bytes += r->bytes_cut;
-    if (r->damaged > 0)
+    if (r->damaged > 0 && !n->is_harmed)
         violate(n->run, "%d partitions are damaged at broker %d, and no disk has changed its bytes",
                 r->damaged, n->id);
 }
@@ -65,7 +65,7 @@ static void stopped(void *ctx, enum err err, const char *why)
 
     n->is_stopped = true;
     n->stop_err = err;
-    if (err)
+    if (err && !n->is_harmed)
         violate(n->run, "broker %d stops: %s", n->id, why ? why : err_name(err));
     tell(n->run, "broker %d stops: %s", n->id, why ? why : "");
 }
@@ -96,21 +96,26 @@ static void node_main(struct io *io, void *ctx)
 }
 
 /* What only the broker's own words tell. */
-static void count_line(void *ctx, enum trace_level level, const char *line)
+static void take_line(void *ctx, enum trace_level level, const char *line)
 {
-    struct counts *counts = ctx;
+    struct node *n = ctx;
+    struct counts *counts = &n->run->counts;
+    const char *epoch = strstr(line, "cluster.registered") ? strstr(line, "epoch=") : NULL;
 
     (void)level;
+    if (epoch)
+        n->broker_epoch = strtoll(epoch + strlen("epoch="), NULL, 10);
     counts->rules += strstr(line, "controller.took_over") != NULL;
     counts->resigned += strstr(line, "controller.resigned") != NULL;
     counts->renewed += strstr(line, "cluster.session_ended") != NULL;
     counts->truncations += strstr(line, "partition.truncating") != NULL;
+    counts->cut_committed += strstr(line, "log.truncated_below_hw") != NULL;
 }
 
 void node_begin(struct node *n)
 {
     struct io_options options = {
-        .trace_level = TRACE_INFO, .trace_sink = count_line, .trace_ctx = &n->run->counts};
+        .trace_level = TRACE_INFO, .trace_sink = take_line, .trace_ctx = n};
 
     n->is_ready = n->is_stopped = false;
     n->starts_ns = INT64_MAX;
@@ -140,6 +145,32 @@ static void fall_silent(struct node *n)
     assert(w->doomed_count < DOOMED_MAX);
     w->doomed[w->doomed_count++] =
         (struct doomed){.session = n->session, .ends_ns = run_now(n->run) + SESSION_MS * MS};
+}
+
+void node_lose_keeper(struct node *n)
+{
+    tell(n->run, "broker %d does not reach the keeper any more", n->id);
+    if (node_keeper(n))
+        keeper_memory_cut_off(node_keeper(n));
+    fall_silent(n);
+}
+
+static void forget_silence(struct cluster_world *w, int64_t session)
+{
+    int kept = 0;
+
+    for (int i = 0; i < w->doomed_count; i++)
+        if (w->doomed[i].session != session)
+            w->doomed[kept++] = w->doomed[i];
+    w->doomed_count = kept;
+}
+
+void node_find_keeper(struct node *n)
+{
+    if (!node_lives(n) || !node_keeper(n))
+        return;
+    forget_silence(n->run->cluster, n->session);
+    keeper_memory_reach(node_keeper(n));
 }
 
 static void note_death(struct node *n)
