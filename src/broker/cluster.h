@@ -136,7 +136,9 @@ void lease_end(struct cluster *k);
  */
 void lost_check(struct cluster *k, const struct metadata_topic *topic, int32_t index,
                 void (*then)(void *ctx, bool is_lost), void *ctx);
-/* It was, and there still is none. */
+/* Its log is here and cannot be used: likewise. */
+void lost_note(struct cluster *k, struct uuid topic_id, int32_t index);
+/* It is lost, and not served here yet. */
 bool lost_has(const struct cluster *k, struct uuid topic_id, int32_t index);
 
 /* ---- leave.c ---------------------------------------------------------------------------- */

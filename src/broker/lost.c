@@ -7,6 +7,9 @@
  * sync no log is made for it: if it is told to lead it refuses, and the controller elects another
  * one of the set, or nobody; if it is told to follow it does not, and its leader takes it out of
  * the set. Then it is a follower like any other that begins with nothing.
+ *
+ * A log that is there and could not be loaded counts as lost too, but nothing begins in its place:
+ * that is for a person to decide.
  */
 #include <stdlib.h>
 
@@ -32,7 +35,7 @@ bool lost_has(const struct cluster *k, struct uuid topic_id, int32_t index)
     return false;
 }
 
-static void note(struct cluster *k, struct uuid topic_id, int32_t index)
+void lost_note(struct cluster *k, struct uuid topic_id, int32_t index)
 {
     if (lost_has(k, topic_id, index))
         return;
@@ -59,7 +62,7 @@ static void checked(struct keeper_call *call)
             "has to lead, and it begins anew when it is out of the in-sync set; if nobody "
             "else is in sync, stop this broker before an unclean election\"",
             q->path);
-        note(k, q->topic_id, q->index);
+        lost_note(k, q->topic_id, q->index);
     }
     keeper_call_release(call);
     q->then(q->ctx, is_lost);

@@ -333,12 +333,24 @@ static void reconciling_end(struct reconciling *g)
     free(g);
 }
 
+/* A partition that is to be served here. */
+struct coming {
+    struct reconciling *reconciling;
+    struct uuid topic_id;
+    int32_t index;
+};
+
+/* A log that is there and could not be loaded is as good as lost: somebody else has to lead. */
 static void partition_came(struct control *c, void *ctx, enum err err)
 {
-    (void)c;
+    struct coming *p = ctx;
+
     if (err)
         trace_error("partition.unavailable", "error=%s", err_name(err));
-    reconciling_end(ctx);
+    if (err == ERR_EXISTS)
+        lost_note(c->cluster, p->topic_id, p->index);
+    reconciling_end(p->reconciling);
+    free(p);
 }
 
 static void add_partition(struct reconciling *g, const struct metadata_topic *topic, int32_t index)
@@ -350,9 +362,11 @@ static void add_partition(struct reconciling *g, const struct metadata_topic *to
         .state = &topic->partitions[index],
         .config = control_topic_config(g->control, &topic->configs),
     };
+    struct coming *p = xcalloc(1, sizeof(*p));
 
+    *p = (struct coming){.reconciling = g, .topic_id = topic->id, .index = index};
     g->pending++;
-    control_add_partition(g->control, &spec, partition_came, g);
+    control_add_partition(g->control, &spec, partition_came, p);
 }
 
 /* The log of a member of an in-sync set, which is not there. */

@@ -31,6 +31,7 @@
     X(s29_a_consumer_of_another_epoch_is_told_so, NOTHING)                                         \
     X(s31_a_start_that_is_killed_anywhere_is_followed_by_another, CUT_ONE_TOO_MANY)                \
     X(s32_a_segment_is_there_when_its_records_are_acknowledged, SKIP_DIRECTORY_SYNC)               \
+    X(s32_who_cannot_read_its_history_of_epochs_does_not_lead, NOTHING)                            \
     X(s34_a_topic_made_again_has_nothing_of_the_one_before, NOTHING)                               \
     X(s35_a_full_cache_of_sessions_leaves_no_answer_out, NOTHING)                                  \
     X(s36_damage_is_cut_off_at_an_unclean_start_and_fetched_again, ACCEPT_TORN_TAIL)               \

@@ -250,6 +250,24 @@ void s32_a_segment_is_there_when_its_records_are_acknowledged(struct script *s)
     script_ends(s, many_text);
 }
 
+/* What nobody wrote in cannot be found in the batches: A does not guess, and others have it all. */
+void s32_who_cannot_read_its_history_of_epochs_does_not_lead(struct script *s)
+{
+    script_topic(s, "1,2,3", "min.insync.replicas=1");
+    script_write(s, A, ALL, "m1", ERR_NONE);
+    for (int id = 1; id <= NODES; id++)
+        script_kill(s, id);
+    script_tear(s, A, "leader-epoch-checkpoint");
+    script_pass(s, 1000);
+    for (int id = 1; id <= NODES; id++)
+        script_start(s, id);
+    script_await(s, C, "isr 2,3 leader 2");
+    script_reads(s, B, "m1");
+    script_write(s, B, ALL, "m2", ERR_NONE);
+    script_holds(s, A, "m1"); /* for a person to look at */
+    script_fetch(s, A, 0, -1, ERR_UNKNOWN_TOPIC_OR_PARTITION);
+}
+
 /* B has records behind its recovery point when it dies, and one of them rots. */
 void s36_damage_is_cut_off_at_an_unclean_start_and_fetched_again(struct script *s)
 {
