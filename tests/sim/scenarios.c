@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scenarios of replication that need whole brokers, each in a child.
+ * The scenarios of replication that need whole brokers (SCENARIOS.md), each in a child.
  *
  *   sim/scenarios               all of them
  *   SCENARIO=s17 sim/scenarios  those whose names begin so, with their stories
