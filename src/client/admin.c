@@ -24,24 +24,30 @@ static int64_t now_ns(const struct admin_op *op)
 
 /* ---- Results. */
 
+struct admin_result *admin__results_new(struct admin_op *op, int64_t count)
+{
+    struct admin_result *v = arena_calloc(&op->_arena, (size_t)MAX(count, 1), sizeof(*v));
+
+    op->results = v;
+    op->result_count = (int32_t)count;
+    return v;
+}
+
 /* Each response has its own list; the loops differ in nothing but types. */
 #define COLLECT(response, list, name_of)                                                           \
     do {                                                                                           \
-        struct admin_result *v_ =                                                                  \
-            arena_calloc(&op->_arena, (size_t)MAX((response)->list.n, 1), sizeof(*v_));            \
+        struct admin_result *v_ = admin__results_new(op, MAX((response)->list.n, 0));              \
         for (int32_t i_ = 0; i_ < (response)->list.n; i_++)                                        \
             v_[i_] = (struct admin_result){                                                        \
                 .name = (response)->list.v[i_].name_of,                                            \
                 .err = err_from_wire((response)->list.v[i_].error_code),                           \
                 .message = (response)->list.v[i_].error_message,                                   \
             };                                                                                     \
-        op->results = v_;                                                                          \
-        op->result_count = MAX((response)->list.n, 0);                                             \
     } while (0)
 
 static void collect_topics(struct admin_op *op, const struct metadata_response *r)
 {
-    struct admin_result *v = arena_calloc(&op->_arena, (size_t)MAX(r->topics.n, 1), sizeof(*v));
+    struct admin_result *v = admin__results_new(op, MAX(r->topics.n, 0));
 
     for (int32_t i = 0; i < r->topics.n; i++)
         v[i] = (struct admin_result){
@@ -49,8 +55,6 @@ static void collect_topics(struct admin_op *op, const struct metadata_response *
             .err = err_from_wire(r->topics.v[i].error_code),
             .message = str_null(),
         };
-    op->results = v;
-    op->result_count = MAX(r->topics.n, 0);
     op->err = err_from_wire(r->error_code);
 }
 
@@ -81,6 +85,10 @@ static void collect(struct admin_op *op)
     case API_API_VERSIONS:
         op->err = err_from_wire(((const struct api_versions_response *)r)->error_code);
         break;
+    case API_ELECT_LEADERS:
+    case API_ALTER_PARTITION_REASSIGNMENTS:
+    case API_LIST_PARTITION_REASSIGNMENTS:
+    case API_DESCRIBE_LOG_DIRS: admin__collect_moves(op); break;
     default: admin__collect_groups(op);
     }
 }
@@ -207,7 +215,7 @@ void admin__submit(struct admin_op *op, enum api_key key, int32_t target, bool m
     attempt(&op->_alarm);
 }
 
-static int32_t time_left_ms(const struct admin_op *op)
+int32_t admin__time_left_ms(const struct admin_op *op)
 {
     return (int32_t)((op->_deadline_ns - now_ns(op)) / NS_PER_MS);
 }
@@ -241,7 +249,7 @@ void admin_create_topic(struct client *c, struct admin_op *op, const struct admi
         t->configs.v[i].name = arena_str(&op->_arena, topic->configs[i].name);
         t->configs.v[i].value = arena_str(&op->_arena, topic->configs[i].value);
     }
-    r->timeout_ms = time_left_ms(op);
+    r->timeout_ms = admin__time_left_ms(op);
     admin__submit(op, API_CREATE_TOPICS, CLIENT_CONTROLLER, false);
 }
 
@@ -257,7 +265,7 @@ void admin_delete_topics(struct client *c, struct admin_op *op, const struct str
         r->topic_names.v[i] = arena_str(&op->_arena, names[i]);
         r->topics.v[i].name = r->topic_names.v[i];
     }
-    r->timeout_ms = time_left_ms(op);
+    r->timeout_ms = admin__time_left_ms(op);
     admin__submit(op, API_DELETE_TOPICS, CLIENT_CONTROLLER, false);
 }
 
@@ -269,7 +277,7 @@ void admin_create_partitions(struct client *c, struct admin_op *op, struct str t
     t->name = arena_str(&op->_arena, topic);
     t->count = total;
     t->assignments.n = -1;
-    r->timeout_ms = time_left_ms(op);
+    r->timeout_ms = admin__time_left_ms(op);
     admin__submit(op, API_CREATE_PARTITIONS, CLIENT_CONTROLLER, false);
 }
 
@@ -309,6 +317,24 @@ void admin_describe_configs(struct client *c, struct admin_op *op, enum admin_re
     resource->configuration_keys.n = -1;
     r->include_synonyms = true;
     admin__submit(op, API_DESCRIBE_CONFIGS, config_target(type, name), true);
+}
+
+void admin_describe_topics_config(struct client *c, struct admin_op *op, const struct str *names,
+                                  int32_t count, struct str key)
+{
+    struct describe_configs_request *r = admin__begin(c, op, &describe_configs_request_schema);
+    struct str *keys = arena_alloc(&op->_arena, sizeof(*keys));
+
+    *keys = arena_str(&op->_arena, key);
+    r->resources.n = count;
+    r->resources.v = arena_calloc(&op->_arena, (size_t)MAX(count, 1), sizeof(*r->resources.v));
+    for (int32_t i = 0; i < count; i++) {
+        r->resources.v[i].resource_type = ADMIN_TOPIC;
+        r->resources.v[i].resource_name = arena_str(&op->_arena, names[i]);
+        r->resources.v[i].configuration_keys.n = 1;
+        r->resources.v[i].configuration_keys.v = keys;
+    }
+    admin__submit(op, API_DESCRIBE_CONFIGS, CLIENT_ANY, true);
 }
 
 void admin_alter_configs(struct client *c, struct admin_op *op, enum admin_resource type,

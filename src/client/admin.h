@@ -81,6 +81,9 @@ enum admin_resource {
 /* The response is a struct describe_configs_response, with synonyms. */
 void admin_describe_configs(struct client *c, struct admin_op *op, enum admin_resource type,
                             struct str name);
+/* One key of many topics. The response is the same, without synonyms. */
+void admin_describe_topics_config(struct client *c, struct admin_op *op, const struct str *names,
+                                  int32_t count, struct str key);
 void admin_alter_configs(struct client *c, struct admin_op *op, enum admin_resource type,
                          struct str name, const struct admin_config *configs, int32_t count);
 /* The response is a struct describe_cluster_response. */
@@ -119,5 +122,55 @@ void admin_delete_offsets(struct client *c, struct admin_op *op, struct str grou
 /* Asks the leader of all these partitions. The response is a struct list_offsets_response. */
 void admin_list_offsets(struct client *c, struct admin_op *op, int32_t leader,
                         const struct admin_offset *offsets, int32_t count);
+/*
+ * The same of any broker with replicas of these partitions, leader or not, in sync or not: of its
+ * own log, so that "latest" is where that ends and not how far it is committed.
+ */
+void admin_list_replica_offsets(struct client *c, struct admin_op *op, int32_t broker,
+                                const struct admin_offset *offsets, int32_t count);
+
+/* ---- Leaders and replicas. All but the last ask the controller. */
+
+struct admin_partition {
+    struct str topic;
+    int32_t partition;
+};
+
+enum admin_election {
+    ADMIN_PREFERRED = 0, /* the first replica, if it is in sync */
+    ADMIN_UNCLEAN = 1,   /* any replica, of partitions without a leader; may lose records */
+};
+
+/*
+ * Of all partitions with NULL; then who needs no election has no result. One result for each
+ * partition, named as "topic-0"; ERR_ELECTION_NOT_NEEDED: it leads already. The response is a
+ * struct elect_leaders_response.
+ */
+void admin_elect_leaders(struct client *c, struct admin_op *op, enum admin_election type,
+                         const struct admin_partition *partitions, int32_t count);
+
+struct admin_move {
+    struct str topic;
+    int32_t partition;
+    const int32_t *replicas; /* broker ids, the preferred leader first; NULL: cancel its move */
+    int32_t replica_count;
+};
+
+/*
+ * Begins or cancels moves; one result for each partition, named as "topic-0". What has begun is
+ * listed until it has ended (KIP-455).
+ */
+void admin_alter_reassignments(struct client *c, struct admin_op *op,
+                               const struct admin_move *moves, int32_t count);
+/* All of them. The response is a struct list_partition_reassignments_response. No results. */
+void admin_list_reassignments(struct client *c, struct admin_op *op);
+/*
+ * What a broker holds of these partitions, or of all with NULL: what it has nothing of is left
+ * out. One result for each log directory. The response is a struct describe_log_dirs_response,
+ * whose offset_lag is the distance to the high watermark as that broker knows it: 0 for a follower
+ * however far behind it is.
+ */
+void admin_describe_log_dirs(struct client *c, struct admin_op *op, int32_t broker,
+                             const struct admin_partition *partitions, int32_t count);
 
 #endif

@@ -19,21 +19,16 @@
 /* The last version of OffsetCommit that names topics; later ones have only their ids. */
 #define OFFSET_COMMIT_VERSION_NAMES_MAX 9
 
+/* Who asks for offsets: a client, or one that looks at replicas (Kafka's DEBUGGING_REPLICA_ID). */
+#define REPLICA_NONE (-1)
+#define REPLICA_DEBUGGING (-2)
+
 /* ---- Results. */
-
-static struct admin_result *results_new(struct admin_op *op, int64_t count)
-{
-    struct admin_result *v = arena_calloc(&op->_arena, (size_t)MAX(count, 1), sizeof(*v));
-
-    op->results = v;
-    op->result_count = (int32_t)count;
-    return v;
-}
 
 /* Each response has its own lists; the loops differ in nothing but types. */
 #define COLLECT_GROUPS(list, name_of)                                                              \
     do {                                                                                           \
-        struct admin_result *v_ = results_new(op, MAX((list).n, 0));                               \
+        struct admin_result *v_ = admin__results_new(op, MAX((list).n, 0));                        \
         for (int32_t i_ = 0; i_ < (list).n; i_++)                                                  \
             v_[i_] = (struct admin_result){                                                        \
                 .name = (list).v[i_].name_of,                                                      \
@@ -48,7 +43,7 @@ static struct admin_result *results_new(struct admin_op *op, int64_t count)
         struct admin_result *v_;                                                                   \
         for (int32_t t_ = 0; t_ < (list).n; t_++)                                                  \
             count_ += MAX((list).v[t_].partitions.n, 0);                                           \
-        v_ = results_new(op, count_);                                                              \
+        v_ = admin__results_new(op, count_);                                                       \
         for (int32_t t_ = 0; t_ < (list).n; t_++)                                                  \
             for (int32_t p_ = 0; p_ < (list).v[t_].partitions.n; p_++)                             \
                 *v_++ = (struct admin_result){                                                     \
@@ -222,7 +217,17 @@ void admin_list_offsets(struct client *c, struct admin_op *op, int32_t leader,
 {
     struct list_offsets_request *r = admin__begin(c, op, &list_offsets_request_schema);
 
-    r->replica_id = -1;
+    r->replica_id = REPLICA_NONE;
     NEST(op, r->topics, offsets, count, set_list);
     admin__submit(op, API_LIST_OFFSETS, leader, true);
+}
+
+void admin_list_replica_offsets(struct client *c, struct admin_op *op, int32_t broker,
+                                const struct admin_offset *offsets, int32_t count)
+{
+    struct list_offsets_request *r = admin__begin(c, op, &list_offsets_request_schema);
+
+    r->replica_id = REPLICA_DEBUGGING;
+    NEST(op, r->topics, offsets, count, set_list);
+    admin__submit(op, API_LIST_OFFSETS, broker, true);
 }
