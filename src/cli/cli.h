@@ -26,6 +26,8 @@ int topics_run(int argc, char **argv);
 int configs_run(int argc, char **argv);
 int groups_run(int argc, char **argv);
 int cluster_run(int argc, char **argv);
+int leaders_run(int argc, char **argv);
+int reassign_run(int argc, char **argv);
 int produce_run(int argc, char **argv);
 int consume_run(int argc, char **argv);
 int dump_run(int argc, char **argv);

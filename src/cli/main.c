@@ -13,6 +13,8 @@ static const struct command commands[] = {
     {"configs", "read and change the configuration of topics and brokers", configs_run},
     {"groups", "list and describe consumer groups, move and delete their offsets", groups_run},
     {"cluster", "show the cluster: brokers, counts, versions", cluster_run},
+    {"leaders", "show who leads which partition, elect preferred leaders", leaders_run},
+    {"reassign", "move partitions to other brokers, and show how far that is", reassign_run},
     {"produce", "send lines as records", produce_run},
     {"consume", "print the records of a topic", consume_run},
     {"dump", "show and check the files of a log directory", dump_run},

@@ -43,6 +43,12 @@ static const char *cure_of(enum err err)
     case ERR_GROUP_ID_NOT_FOUND: return "'strandline groups list' shows what there is";
     case ERR_NON_EMPTY_GROUP:
     case ERR_GROUP_SUBSCRIBED_TO_TOPIC: return "stop its members first";
+    case ERR_PREFERRED_LEADER_NOT_AVAILABLE:
+        return "its broker is down, or its replica not in sync: 'strandline topics describe' "
+               "shows that";
+    case ERR_ELIGIBLE_LEADERS_NOT_AVAILABLE: return "start one of the brokers with a replica";
+    case ERR_NO_REASSIGNMENT_IN_PROGRESS: return "'strandline reassign list' shows what is moving";
+    case ERR_INVALID_REPLICA_ASSIGNMENT: return "'strandline cluster' shows the brokers";
     case ERR_TOPIC_ALREADY_EXISTS: return "'strandline topics describe' shows it";
     case ERR_UNSUPPORTED_VERSION: return "the broker is too old or too new for this command";
     case ERR_MALFORMED: return "is that a broker, and without TLS?";
@@ -58,6 +64,17 @@ static void print_failure(const struct tool *t, const char *what, enum err err, 
     fprintf(stderr, "strandline %s: %s: %.*s (%s)%s%s\n", t->command, what,
             is_told ? (int)message.n : (int)strlen(err_text(err)),
             is_told ? message.p : err_text(err), err_name(err), cure ? "; " : "", cure ? cure : "");
+}
+
+void tool_warn_err(const struct tool *t, enum err err, struct str message, const char *fmt, ...)
+{
+    char what[512];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+    print_failure(t, what, err, message);
 }
 
 void tool_fail_err(struct tool *t, enum err err, struct str message, const char *fmt, ...)

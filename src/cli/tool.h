@@ -80,6 +80,9 @@ void tool_fail(struct tool *t, const char *fmt, ...) printf_like(2, 3);
 /* The same with what an error means and what to do about it. `what`: "cannot create topic x". */
 void tool_fail_err(struct tool *t, enum err err, struct str message, const char *fmt, ...)
     printf_like(4, 5);
+/* The line alone: there is more to be done. Who calls it ends with status 1 later. */
+void tool_warn_err(const struct tool *t, enum err err, struct str message, const char *fmt, ...)
+    printf_like(4, 5);
 /*
  * Ends the tool if the operation, or any of its results, has failed: one line for each. `verb`:
  * "create topic". False then.

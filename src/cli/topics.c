@@ -8,8 +8,7 @@
 #include <jansson.h>
 
 #include "base/alloc.h"
-#include "cli/tool.h"
-#include "client/admin.h"
+#include "cli/partitions.h"
 
 static const char help[] =
     "usage: strandline topics create NAME [--partitions N] [--replication-factor N]\n"
@@ -112,41 +111,6 @@ static void start_delete(struct tool *t)
 
 /* ---- list. */
 
-static int by_name(const void *a, const void *b)
-{
-    const struct metadata_response_topic *x = a;
-    const struct metadata_response_topic *y = b;
-
-    return str_cmp(x->name, y->name);
-}
-
-static int by_index(const void *a, const void *b)
-{
-    const struct metadata_response_partition *x = a;
-    const struct metadata_response_partition *y = b;
-
-    return (x->partition_index > y->partition_index) - (x->partition_index < y->partition_index);
-}
-
-/* The response with everything in order; it is the operation's own memory. */
-static struct metadata_response *sorted(struct admin_op *op)
-{
-    struct metadata_response *r = (struct metadata_response *)op->response;
-
-    if (r->topics.n > 0)
-        qsort(r->topics.v, (size_t)r->topics.n, sizeof(*r->topics.v), by_name);
-    for (int32_t i = 0; i < r->topics.n; i++)
-        if (r->topics.v[i].partitions.n > 0)
-            qsort(r->topics.v[i].partitions.v, (size_t)r->topics.v[i].partitions.n,
-                  sizeof(*r->topics.v[i].partitions.v), by_index);
-    return r;
-}
-
-static json_t *json_of(struct str s)
-{
-    return str_is_null(s) ? json_null() : json_stringn(s.p, (size_t)s.n);
-}
-
 static void listed(struct admin_op *op)
 {
     struct topics *s = CONTAINER_OF(op, struct topics, op);
@@ -157,13 +121,13 @@ static void listed(struct admin_op *op)
         json_decref(names);
         return;
     }
-    r = sorted(op);
+    r = topics_sort(op);
     for (int32_t i = 0; i < r->topics.n; i++) {
         const struct metadata_response_topic *topic = &r->topics.v[i];
 
         if (topic->is_internal && !s->has_internal)
             continue;
-        json_array_append_new(names, json_of(topic->name));
+        json_array_append_new(names, tool_json_of(topic->name));
         if (!s->tool.is_json)
             printf("%.*s\n", STR_ARG(topic->name));
     }
@@ -184,15 +148,6 @@ static void start_list(struct tool *t)
 
 /* ---- describe. */
 
-static json_t *json_of_ids(const int32_t *v, int32_t n)
-{
-    json_t *array = json_array();
-
-    for (int32_t i = 0; i < n; i++)
-        json_array_append_new(array, json_integer(v[i]));
-    return array;
-}
-
 static json_t *json_of_topic(const struct metadata_response_topic *topic)
 {
     json_t *partitions = json_array();
@@ -205,14 +160,14 @@ static json_t *json_of_topic(const struct metadata_response_topic *topic)
                               json_pack("{s:i, s:i, s:i, s:o, s:o, s:o}", "partition",
                                         (int)p->partition_index, "leader", (int)p->leader_id,
                                         "leader_epoch", (int)p->leader_epoch, "replicas",
-                                        json_of_ids(p->replica_nodes.v, p->replica_nodes.n), "isr",
-                                        json_of_ids(p->isr_nodes.v, p->isr_nodes.n), "offline",
-                                        json_of_ids(p->offline_replicas.v, p->offline_replicas.n)));
+                                        ids_json(p->replica_nodes.v, p->replica_nodes.n), "isr",
+                                        ids_json(p->isr_nodes.v, p->isr_nodes.n), "offline",
+                                        ids_json(p->offline_replicas.v, p->offline_replicas.n)));
     }
     uuid_to_text(topic->topic_id, id);
-    return json_pack("{s:o, s:s, s:b, s:o, s:o}", "topic", json_of(topic->name), "topic_id", id,
-                     "is_internal", (int)topic->is_internal, "partitions", partitions, "configs",
-                     json_object());
+    return json_pack("{s:o, s:s, s:b, s:o, s:o}", "topic", tool_json_of(topic->name), "topic_id",
+                     id, "is_internal", (int)topic->is_internal, "partitions", partitions,
+                     "configs", json_object());
 }
 
 static void print_ids(const char *name, const int32_t *v, int32_t n)
@@ -257,7 +212,7 @@ static void add_configs(const struct describe_configs_response_result *r, json_t
 
         if (c->config_source != CONFIG_SOURCE_TOPIC)
             continue;
-        json_object_setn_new(object, c->name.p, (size_t)c->name.n, json_of(c->value));
+        json_object_setn_new(object, c->name.p, (size_t)c->name.n, tool_json_of(c->value));
         longer = xasprintf("%s%s%.*s=%.*s", *text, **text ? "," : "", STR_ARG(c->name),
                            STR_ARG(c->value));
         free(*text);
@@ -314,7 +269,7 @@ static void described(struct admin_op *op)
 
     if (!tool_check(&s->tool, op, "describe topic"))
         return;
-    sorted(op);
+    topics_sort(op);
     s->json = json_array();
     describe_next(s);
 }

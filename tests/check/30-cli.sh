@@ -204,6 +204,103 @@ check_members() {
     refused 1 GROUP_ID_NOT_FOUND cli groups delete live
 }
 
+# A Strandline broker that is alone does not serve elections and moves, and says so.
+alone() { # TEXT COMMAND...: what Apache Kafka answers
+    local want=$1
+    shift
+    if [ "${BROKER:-strandline}" = kafka ]; then
+        expect "$*" "$want" "$("$@" | lines)"
+    else
+        refused 1 "without zookeeper.connect is alone" "$@"
+    fi
+}
+
+check_leaders() {
+    expect leaders "one-0  leader 1  epoch 0  preferred 1  same" \
+        "$(cli leaders list one | head -n 1)"
+    expect "leaders of all" "$(cli topics describe --json | json \
+        'sum(len(t["partitions"]) for t in v)')" "$(cli leaders list --json | json 'v["count"]')"
+    expect "leaders as JSON" "5 [{'broker': 1, 'leads': 5}] 0 0" \
+        "$(cli leaders list one --json | json '"%s %s %s %s" % (len(v["partitions"]),
+            v["brokers"], v["not_preferred"], v["offline"])')"
+    expect "--not-preferred" "partitions 7  not preferred 0  no leader 0  led by broker 1: 7" \
+        "$(cli leaders list one lag --not-preferred)"
+    alone "one-0  already one-3  already elected 0  already 2  failed 0" \
+        cli leaders elect --topic one --partition 3 --partition 0 --partition 3
+    alone "elected 0  already $(cli leaders list --json | json 'v["count"]')  failed 0" \
+        cli leaders elect
+    refused 1 UNKNOWN_TOPIC_OR_PARTITION cli leaders list nope
+    refused 1 UNKNOWN_TOPIC_OR_PARTITION cli leaders elect --topic nope
+    refused 1 "no partition 5 of topic one, which has 5" cli leaders elect --topic one --partition 5
+    refused 2 "may lose records" cli leaders elect --unclean
+    refused 2 "needs a --topic" cli leaders elect --partition 1
+    refused 2 "write --topic one" cli leaders elect one
+    refused 2 "only list takes" cli leaders elect --not-preferred
+    refused 2 "only elect takes" cli leaders list --topic one
+}
+
+plan() { # TEXT JSON: this plan is refused with that text
+    echo "$2" >"$work/plan"
+    refused 1 "$1" cli reassign start --plan "$work/plan"
+}
+
+check_reassign() {
+    cli reassign start lag one --brokers 1 --dry-run >"$work/way"
+    expect "a dry run" "1 [1] lag-0 lag-1 one-0 one-1 one-2 one-3 one-4" \
+        "$(json 'v["version"], v["partitions"][0]["replicas"], *("%s-%s" % (p["topic"],
+            p["partition"]) for p in v["partitions"])' <"$work/way" | tr -d "(),'")"
+    expect "a plan that is fulfilled" \
+        "lag-0  from 1  to 1  already there 0 of 7 partitions moving" \
+        "$(cli reassign start --plan "$work/way" --wait | sed -n '1p;$p' | lines)"
+    expect "a fulfilled plan as JSON" "{'already there'} True" \
+        "$(cli reassign start one:2 --replicas 1 --json | json '"%s %s" % ({p["result"] for p in
+            v["partitions"]}, v["before"] == v["plan"])')"
+    alone "0 partitions moving" cli reassign list
+    alone "0 partitions moving" cli reassign list one
+    alone "[]" cli reassign list --json
+    alone "0 partitions moving" cli reassign cancel --all
+    refused 1 "broker 7, which is not there: the cluster has brokers 1;" \
+        cli reassign start one --brokers 7
+    refused 1 "broker 2, which is not there" cli reassign start one:0 --replicas 1,2
+    refused 1 "no partition 9 of topic one" cli reassign start one:9 --replicas 1
+    refused 1 UNKNOWN_TOPIC_OR_PARTITION cli reassign start nope --brokers 1
+    refused 1 UNKNOWN_TOPIC_OR_PARTITION cli reassign list nope
+    refused 1 "plan: cannot be read" cli reassign start --plan "$work/no/plan"
+    plan "plan: line 1, column 12: " '{"version" 1}'
+    plan "plan: line 3, column 0: .*end of file" '{
+        "version": 1'
+    plan "no list 'partitions'" '[]'
+    plan "'version' has to be 1" '{"version": 2, "partitions": []}'
+    plan "'partitions' is empty" '{"version": 1, "partitions": []}'
+    plan "partitions\[0\]: 'topic'" '{"partitions": [{"partition": 0, "replicas": [1]}]}'
+    plan "partitions\[0\]: 'partition'" '{"partitions": [{"topic": "one", "replicas": [1]}]}'
+    plan "partitions\[1\]: 'replicas' has to be" '{"partitions": [
+        {"topic": "one", "partition": 0, "replicas": [1]},
+        {"topic": "one", "partition": 1, "replicas": []}]}'
+    plan "partitions\[0\]: broker 1 is there twice" \
+        '{"partitions": [{"topic": "one", "partition": 0, "replicas": [1, 1]}]}'
+    plan "partitions\[0\] and partitions\[1\] are both one-0" '{"partitions": [
+        {"topic": "one", "partition": 0, "replicas": [1]},
+        {"topic": "one", "partition": 0, "replicas": [1]}]}'
+    plan "plan: partitions\[1\]: one-1 cannot move to broker 3" '{"partitions": [
+        {"topic": "one", "partition": 0, "replicas": [1]},
+        {"topic": "one", "partition": 1, "replicas": [3], "log_dirs": ["any"]}]}'
+    plan "log_dirs\[0\] names a directory" '{"partitions": [
+        {"topic": "one", "partition": 1, "replicas": [1], "log_dirs": ["/tmp"]}]}'
+    refused 2 "in one way" cli reassign start one
+    refused 2 "in one way" cli reassign start one --brokers 1 --plan "$work/plan"
+    refused 2 "is for one partition" cli reassign start one --replicas 1
+    refused 2 "is for whole topics" cli reassign start one:0 --brokers 1
+    refused 2 "broker 1 is there twice" cli reassign start one:0 --replicas 1,1
+    refused 2 "list of broker ids" cli reassign start one:0 --replicas ''
+    refused 2 "list of broker ids" cli reassign start one:0 --replicas 1,x
+    refused 2 "needs as many --brokers" cli reassign start one --brokers 1 --replication-factor 2
+    refused 2 "form TOPIC or TOPIC:0" cli reassign start one:x --replicas 1
+    refused 2 "either TOPIC" cli reassign cancel
+    refused 2 "either TOPIC" cli reassign cancel one --all
+    refused 2 "no options" cli reassign list --wait
+}
+
 check_cluster() {
     local topics
     topics=$(cli topics list --internal | wc -l)
@@ -238,7 +335,9 @@ check_errors() {
     refused 2 "form TOPIC:0,1" cli groups delete-offsets g --topic one:x
     refused 2 "only reset-offsets" cli groups delete g --execute
     refused 2 "it takes no names" cli cluster one
-    for command in serve topics configs groups cluster produce consume dump; do
+    refused 2 "say what to do" cli leaders
+    refused 2 "say what to do" cli reassign
+    for command in serve topics configs groups cluster leaders reassign produce consume dump; do
         "$program" "$command" --help | grep -q "^usage: strandline $command" || fail "$command --help"
     done
     "$program" --version | grep -q '^strandline [0-9]' || fail --version
@@ -266,6 +365,8 @@ check_records
 check_fields
 check_offsets
 check_members
+check_leaders
+check_reassign
 check_cluster
 check_errors
 broker_stop

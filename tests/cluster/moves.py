@@ -8,6 +8,7 @@ Three brokers. A topic with two replicas moves to other brokers while an idempot
 with acks=all: its records are read at their offsets afterwards, and who has lost a replica has no
 directory of it any more. A move whose new broker stands still is listed, outlives a controller, is
 cancelled, and succeeds when it is asked for again. After a restart the preferred replicas lead.
+Then the same at the word of our own tool, whose results are held against the cluster's.
 """
 import json
 import os
@@ -154,12 +155,118 @@ def preferred_replicas_lead(cluster, tools):
     return "broker 3 leads again"
 
 
+# ---- our own tool: strandline reassign, leaders ------------------------------------------------
+
+def cli(cluster, *args, at=None, code=0):
+    """Its results; what it says on standard error if it is to fail."""
+    done = subprocess.run(
+        [cluster.program, *args, "--bootstrap-server", at or cluster.bootstrap()],
+        capture_output=True, text=True, check=False)
+    assert done.returncode == code, f"{args}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stderr if code else done.stdout
+
+
+def cli_json(cluster, *args, **how):
+    return json.loads(cli(cluster, *args, "--json", **how))
+
+
+def a_topic_goes_there_and_back(cluster, tools):
+    """Spread over brokers, with a dry run first; back with what was printed before the change."""
+    topic = "moving"
+    spread = {0: [2, 3], 1: [3, 1], 2: [1, 2], 3: [2, 3]}
+    there = ("reassign", "start", topic, "--brokers", "2,3,1")
+    plan = json.loads(cli(cluster, *there, "--dry-run"))
+    assert {p["partition"]: p["replicas"] for p in plan["partitions"]} == spread, plan
+    assert assignment(cluster, topic) == MOVED, "a dry run has moved something"
+    text = cli(cluster, *there, "--wait")
+    expect(text, r"(?m)^moving-0 +from 3,1 +to 2,3 +started$")
+    expect(text, r"(?m)^4 of 4 partitions have moved$")
+    assert assignment(cluster, topic) == spread
+    assert are_in_sync(cluster, topic)
+    with open(tools.plan, "w", encoding="utf-8") as file:
+        file.write(text[text.index("{"):text.rindex("}") + 1])
+    expect(cli(cluster, "reassign", "start", "--plan", tools.plan, "--wait"),
+           r"(?m)^4 of 4 partitions have moved$")
+    assert assignment(cluster, topic) == MOVED
+    expect(cli(cluster, "reassign", "start", "--plan", tools.plan),
+           r"(?m)^moving-3 +from 1,3 +to 1,3 +already there\n0 of 4 partitions moving$")
+    check_directories(cluster, topic, MOVED)
+    return "there and back"
+
+
+def a_move_is_taken_back(cluster, tools):
+    """Its new broker stands still; who waits for it hears that it was cancelled."""
+    topic = "back"
+    controller = cluster.controller()
+    source, target = (n for n in (1, 2, 3) if n != controller)
+    at = cluster.brokers[source - 1].address()
+    create(cluster, tools, topic, {0: [source], 1: [source]})
+    cluster.brokers[target - 1].send(signal.SIGSTOP)
+    waiter = subprocess.Popen(
+        [cluster.program, "reassign", "start", f"{topic}:1", "--replicas", f"{target},{source}",
+         "--wait", "--bootstrap-server", at],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    cli(cluster, "reassign", "start", f"{topic}:0", "--replicas", str(target), at=at)
+    now = wait_for(lambda: cli_json(cluster, "reassign", "list", topic, at=at), "two moves",
+                   lambda v: len(v) == 2)
+    assert now == [
+        {"topic": topic, "partition": 0, "replicas": [target, source], "adding": [target],
+         "removing": [source]},
+        {"topic": topic, "partition": 1, "replicas": [target, source], "adding": [target],
+         "removing": []}], now
+    expect(cli(cluster, "reassign", "list", "moving", at=at), "^0 partitions moving$")
+    expect(cli(cluster, "reassign", "cancel", f"{topic}:0", at=at),
+           rf"^{topic}-0  cancelled  back to {source}$")
+    expect(cli(cluster, "reassign", "cancel", f"{topic}:0", at=at, code=1), "-0 is not moving")
+    expect(cli(cluster, "reassign", "cancel", "--all", at=at), f"^{topic}-1  cancelled")
+    text, error = waiter.communicate(timeout=20)
+    assert waiter.returncode == 1, text + error
+    expect(error, f"{topic}-1 is not where it should be")
+    expect(cli(cluster, "reassign", "list", at=at), "^0 partitions moving$")
+    assert assignment(cluster, topic) == {0: [source], 1: [source]}
+    cluster.brokers[target - 1].send(signal.SIGCONT)
+    return f"broker {target} stood still"
+
+
+def leaders_are_elected(cluster, tools):
+    """Preferred ones behind a restart; an unclean one when nobody in sync is there."""
+    topic = "unclean"
+    create(cluster, tools, topic, {0: [2, 3]})
+    cluster.brokers[1].stop()  # In the set remains broker 3, which has all of it.
+    cluster.brokers[2].stop()
+    cluster.brokers[1].start()
+    at = cluster.brokers[0].address()
+    wait_for(lambda: cli_json(cluster, "cluster", at=at), "broker 2",
+             lambda v: len(v["brokers"]) == 2)
+    wait_for(lambda: cli(cluster, "leaders", "list", topic, at=at), "nobody who leads",
+             lambda text: re.search(r"leader - .*no leader\n", text))
+    expect(cli(cluster, "leaders", "elect", "--topic", topic, at=at, code=1),
+           r"unclean-0: .*PREFERRED_LEADER_NOT_AVAILABLE")
+    expect(cli(cluster, "leaders", "elect", "--unclean", "--topic", topic, at=at),
+           r"^unclean-0  elected\nelected 1  already 0  failed 0\n$")
+    wait_for(lambda: cli(cluster, "leaders", "list", topic, at=at), "broker 2 as leader",
+             lambda text: re.search("leader 2 .* same", text))
+    cluster.brokers[2].start()
+    wait_for(lambda: are_in_sync(cluster, "moving") and are_in_sync(cluster, topic),
+             "whole in-sync sets")
+    before = cli_json(cluster, "leaders", "list", "--not-preferred")
+    assert before["not_preferred"] == len(before["partitions"]) > 0, before
+    text = cli(cluster, "leaders", "elect", "--topic", "moving", "--partition", "0",
+               "--partition", "3")
+    expect(text, r"(?m)^moving-0 +(elected  leader 3|already)$")
+    assert cli_json(cluster, "leaders", "elect")["failed"] == 0
+    wait_for(lambda: cli_json(cluster, "leaders", "list"), "the preferred leaders",
+             lambda v: v["not_preferred"] == 0)
+    return f"{before['not_preferred']} led elsewhere"
+
+
 def main():
     program, zookeeper, work, kafka = sys.argv[1:]
     faults.SESSION_MS = 30000  # A broker that stands still stays a member.
     cluster = Cluster(program, zookeeper, work)
     tools = Tools(cluster, kafka)
-    scenarios = (partitions_move, a_move_is_cancelled, preferred_replicas_lead)
+    scenarios = (partitions_move, a_move_is_cancelled, preferred_replicas_lead,
+                 a_topic_goes_there_and_back, a_move_is_taken_back, leaders_are_elected)
     passed = 0
     for broker in cluster.brokers:
         broker.start()
