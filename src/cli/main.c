@@ -12,7 +12,7 @@ static const struct command commands[] = {
     {"topics", "create, list, describe, alter and delete topics", topics_run},
     {"configs", "read and change the configuration of topics and brokers", configs_run},
     {"groups", "list and describe consumer groups, move and delete their offsets", groups_run},
-    {"cluster", "show the cluster: brokers, counts, versions", cluster_run},
+    {"cluster", "show the cluster: brokers, partitions, what is not well, versions", cluster_run},
     {"leaders", "show who leads which partition, elect preferred leaders", leaders_run},
     {"reassign", "move partitions to other brokers, and show how far that is", reassign_run},
     {"produce", "send lines as records", produce_run},

@@ -44,8 +44,8 @@ static const char *cure_of(enum err err)
     case ERR_NON_EMPTY_GROUP:
     case ERR_GROUP_SUBSCRIBED_TO_TOPIC: return "stop its members first";
     case ERR_PREFERRED_LEADER_NOT_AVAILABLE:
-        return "its broker is down, or its replica not in sync: 'strandline topics describe' "
-               "shows that";
+        return "its broker is down, or its replica not in sync: 'strandline cluster --partitions "
+               "--unhealthy' shows that";
     case ERR_ELIGIBLE_LEADERS_NOT_AVAILABLE: return "start one of the brokers with a replica";
     case ERR_NO_REASSIGNMENT_IN_PROGRESS: return "'strandline reassign list' shows what is moving";
     case ERR_INVALID_REPLICA_ASSIGNMENT: return "'strandline cluster' shows the brokers";

@@ -302,12 +302,28 @@ check_reassign() {
 }
 
 check_cluster() {
-    local topics
+    local topics partitions
     topics=$(cli topics list --internal | wc -l)
+    partitions=$(cli leaders list --json | json 'v["count"]')
     expect cluster "1 1 $topics True" "$(cli cluster --json | json 'v["controller"],
         v["brokers"][0]["broker"], v["topics"], v["partitions"] >= v["topics"]' | tr -d '(),')"
     cli cluster | grep -q '^cluster [A-Za-z0-9_-]*  controller 1  brokers 1  topics ' || fail cluster
-    cli cluster | grep -q "^  broker 1  address $bootstrap\$" || fail "a broker's address"
+    cli cluster | grep -q "^  broker 1  address $bootstrap  leads $partitions  replicas $partitions\$" ||
+        fail "a broker's address and counts"
+    expect "what is not well" "  under-replicated 0  under-min-isr 0  offline 0  moving 0" \
+        "$(cli cluster | sed -n 2p)"
+    expect "what is not well, as JSON" "0 0 0 0 [] $partitions" \
+        "$(cli cluster --json | json '"%s %s %s %s %s %s" % (v["under_replicated"],
+            v["under_min_isr"], v["offline"], v["moving"], v["absent"], v["brokers"][0]["leads"])')"
+    expect "a partition" "1  epoch 0  replicas 1  in sync 1  out of sync -  end 20 284 bytes 1:20" \
+        "$(cli cluster --partitions | sed -n 's/^lag-0 *leader \(.*end 20\) *size \(.* bytes\)  ends /\1 \2 /p')"
+    expect "partitions as JSON" "$partitions 8 [(1, True, 8, 0, True, '$work/data', None)]" \
+        "$(cli cluster --partitions --json | json '*((len(v["partition_list"]), p["end"], [(*list(
+            l.values())[:4], l["size"] > 60, *list(l.values())[5:]) for l in p["logs"]])
+            for p in v["partition_list"] if (p["topic"], p["partition"]) == ("lag", 1))' |
+            sed "s/^(//; s/)\$//; s/, / /; s/, / /")"
+    expect "nothing is unhealthy" "$(cli cluster)" "$(cli cluster --partitions --unhealthy)"
+    refused 2 "add that" cli cluster --unhealthy
     cli cluster --api-versions | grep -q '^  api 18  versions 0\.\.[0-9]*  api_versions$' ||
         fail "API versions"
     expect "API versions as JSON" "{'key': 42, 'name': 'delete_groups', 'min': 0, 'max': 2}" \

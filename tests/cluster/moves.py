@@ -158,12 +158,12 @@ def preferred_replicas_lead(cluster, tools):
 # ---- our own tool: strandline reassign, leaders ------------------------------------------------
 
 def cli(cluster, *args, at=None, code=0):
-    """Its results; what it says on standard error if it is to fail."""
+    """Its results; if it is to fail, with what it says on standard error."""
     done = subprocess.run(
         [cluster.program, *args, "--bootstrap-server", at or cluster.bootstrap()],
         capture_output=True, text=True, check=False)
     assert done.returncode == code, f"{args}: {done.returncode}\n{done.stdout}{done.stderr}"
-    return done.stderr if code else done.stdout
+    return done.stdout + done.stderr
 
 
 def cli_json(cluster, *args, **how):
@@ -215,6 +215,10 @@ def a_move_is_taken_back(cluster, tools):
         {"topic": topic, "partition": 1, "replicas": [target, source], "adding": [target],
          "removing": []}], now
     expect(cli(cluster, "reassign", "list", "moving", at=at), "^0 partitions moving$")
+    text = cli(cluster, "cluster", "--partitions", "--timeout-ms", "500", at=at, code=1)
+    expect(text, "offline 0  moving 2\n")
+    expect(text, rf"(?m)^{topic}-0 .* out of sync {target} .* ends {target}:\? {source}:0 +moving$")
+    expect(text, f"cannot ask broker {target} for its logs")
     expect(cli(cluster, "reassign", "cancel", f"{topic}:0", at=at),
            rf"^{topic}-0  cancelled  back to {source}$")
     expect(cli(cluster, "reassign", "cancel", f"{topic}:0", at=at, code=1), "-0 is not moving")
@@ -228,10 +232,31 @@ def a_move_is_taken_back(cluster, tools):
     return f"broker {target} stood still"
 
 
+def check_what_is_not_well(cluster, at):
+    """Broker 3 is down, and the topic "moving" wants two replicas in sync."""
+    seen = wait_for(lambda: cli_json(cluster, "cluster", "--partitions", "--unhealthy", at=at),
+                    "partitions that are not well", lambda v: v["under_min_isr"] == 4)
+    listed = {(p["topic"], p["partition"]): p for p in seen["partition_list"]}
+    unclean, moving = listed["unclean", 0], listed["moving", 0]
+    assert [b["broker"] for b in seen["absent"]] == [3], seen["absent"]
+    assert seen["offline"] == sum(p["leader"] < 0 for p in listed.values()) > 0, seen
+    assert seen["under_replicated"] == sum(
+        bool(p["out_of_sync"]) for p in listed.values()) > 4, seen
+    assert unclean["offline"] and unclean["end"] is None and unclean["isr"] == [3], unclean
+    assert moving["isr"] == [1] and moving["out_of_sync"] == [3], moving
+    assert moving["end"] == moving["logs"][1]["end"] > faults.ACKS_MIN, moving
+    assert moving["logs"][0]["error"] == "BROKER_NOT_AVAILABLE", moving
+    text = cli(cluster, "cluster", "--partitions", "--unhealthy", at=at)
+    expect(text, r"(?m)^  broker 3  not there +leads 0  replicas [1-9]")
+    expect(text, r"(?m)^unclean-0 +leader - .* end - .* offline,under-replicated$")
+    expect(text, r"(?m)^moving-0 .* ends 3:\? 1:\d+ +under-replicated,under-min-isr$")
+
+
 def leaders_are_elected(cluster, tools):
     """Preferred ones behind a restart; an unclean one when nobody in sync is there."""
     topic = "unclean"
     create(cluster, tools, topic, {0: [2, 3]})
+    cli(cluster, "configs", "alter", "--topic", "moving", "--set", "min.insync.replicas=2")
     cluster.brokers[1].stop()  # In the set remains broker 3, which has all of it.
     cluster.brokers[2].stop()
     cluster.brokers[1].start()
@@ -240,6 +265,7 @@ def leaders_are_elected(cluster, tools):
              lambda v: len(v["brokers"]) == 2)
     wait_for(lambda: cli(cluster, "leaders", "list", topic, at=at), "nobody who leads",
              lambda text: re.search(r"leader - .*no leader\n", text))
+    check_what_is_not_well(cluster, at)
     expect(cli(cluster, "leaders", "elect", "--topic", topic, at=at, code=1),
            r"unclean-0: .*PREFERRED_LEADER_NOT_AVAILABLE")
     expect(cli(cluster, "leaders", "elect", "--unclean", "--topic", topic, at=at),
@@ -249,6 +275,9 @@ def leaders_are_elected(cluster, tools):
     cluster.brokers[2].start()
     wait_for(lambda: are_in_sync(cluster, "moving") and are_in_sync(cluster, topic),
              "whole in-sync sets")
+    well = cli_json(cluster, "cluster", "--partitions", "--unhealthy")
+    assert not (well["under_replicated"] or well["under_min_isr"] or well["offline"]), well
+    assert well["absent"] == well["partition_list"] == [], well
     before = cli_json(cluster, "leaders", "list", "--not-preferred")
     assert before["not_preferred"] == len(before["partitions"]) > 0, before
     text = cli(cluster, "leaders", "elect", "--topic", "moving", "--partition", "0",
