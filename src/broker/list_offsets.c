@@ -3,7 +3,9 @@
  * ListOffsets (KIP-79, KIP-734, KIP-207): the ends of a log, or the first record not older than a
  * timestamp. The ends are known to the owner; a timestamp is looked for by a job, in the time
  * index first and then in the records themselves, since a batch is in no order of time.
- * Nothing at or above what the client may read is ever found.
+ * Nothing at or above what the client may read is ever found. A replica that asks is told where the
+ * log itself ends, and one that only looks (Kafka's DEBUGGING_REPLICA_ID) by any broker with a
+ * copy.
  */
 #include "broker/broker_int.h"
 
@@ -14,6 +16,11 @@ enum special_timestamp {
     TIMESTAMP_EARLIEST_LOCAL = -4,
     TIMESTAMP_LATEST_TIERED = -5,
     TIMESTAMP_EARLIEST_PENDING_UPLOAD = -6,
+};
+
+enum asking_replica {
+    REPLICA_DEBUGGING = -2,
+    REPLICA_NONE = -1,
 };
 
 /* The first version of the request that knows a special timestamp. */
@@ -73,10 +80,24 @@ static void submit_search(struct visit_item *item)
     io_job_submit(item->partition->owner->loop, &item->job);
 }
 
-/* The answer depends on what is committed. */
-static bool wants_end(int64_t timestamp)
+static int32_t replica_of(const struct visit_item *item)
 {
-    return timestamp >= 0 || timestamp == TIMESTAMP_LATEST || timestamp == TIMESTAMP_MAX;
+    return ((const struct list_offsets_request *)item->visit->request->in)->replica_id;
+}
+
+/* The answer depends on what is committed. */
+static bool wants_end(const struct visit_item *item, int64_t timestamp)
+{
+    return timestamp >= 0 || timestamp == TIMESTAMP_MAX ||
+           (timestamp == TIMESTAMP_LATEST && replica_of(item) == REPLICA_NONE);
+}
+
+static enum err check_leader(const struct visit_item *item, int32_t epoch)
+{
+    enum err err = partition_check_leader(item->partition, epoch);
+
+    return err == ERR_NOT_LEADER_OR_FOLLOWER && replica_of(item) == REPLICA_DEBUGGING ? ERR_NONE
+                                                                                      : err;
 }
 
 static void list_at_owner(struct visit_item *item)
@@ -84,10 +105,10 @@ static void list_at_owner(struct visit_item *item)
     const struct list_offsets_request_partition *in = item->in;
     struct list_offsets_response_partition *out = item->out;
     struct partition *p = item->partition;
-    enum err err = partition_check_leader(p, in->current_leader_epoch);
+    enum err err = check_leader(item, in->current_leader_epoch);
 
     /* KIP-207: a new leader's end could still go back. */
-    if (!err && wants_end(in->timestamp) && !replica_knows_end(&p->replica))
+    if (!err && wants_end(item, in->timestamp) && !replica_knows_end(&p->replica))
         err = item->visit->request->header.api_version < 5 ? ERR_LEADER_NOT_AVAILABLE
                                                            : ERR_OFFSET_NOT_AVAILABLE;
     if (err) {
@@ -96,7 +117,8 @@ static void list_at_owner(struct visit_item *item)
     }
     switch (in->timestamp) {
     case TIMESTAMP_LATEST:
-        out->offset = readable_end(item);
+        out->offset = replica_of(item) == REPLICA_NONE ? readable_end(item)
+                                                       : log_end_offset(p->log);
         out->leader_epoch = atomic_load_explicit(&p->leader_epoch, memory_order_relaxed);
         break;
     case TIMESTAMP_EARLIEST:

@@ -252,6 +252,20 @@ def check_what_is_not_well(cluster, at):
     expect(text, r"(?m)^moving-0 .* ends 3:\? 1:\d+ +under-replicated,under-min-isr$")
 
 
+def check_ends_of_logs(cluster, tools, at):
+    """Below the minimum nothing is committed, but the log has it."""
+    def end():
+        return next(p["end"] for p in cli_json(cluster, "cluster", "--partitions", at=at)[
+            "partition_list"] if (p["topic"], p["partition"]) == ("moving", 0))
+
+    before = end()
+    with open(tools.plan, "w", encoding="utf-8") as file:
+        file.write("not committed\n")
+    cli(cluster, "produce", "moving", "--partition", "0", "--acks", "1", "--file", tools.plan,
+        at=at)
+    assert end() == before + 1, f"{before}, and with a record more {end()}"
+
+
 def leaders_are_elected(cluster, tools):
     """Preferred ones behind a restart; an unclean one when nobody in sync is there."""
     topic = "unclean"
@@ -266,6 +280,7 @@ def leaders_are_elected(cluster, tools):
     wait_for(lambda: cli(cluster, "leaders", "list", topic, at=at), "nobody who leads",
              lambda text: re.search(r"leader - .*no leader\n", text))
     check_what_is_not_well(cluster, at)
+    check_ends_of_logs(cluster, tools, at)
     expect(cli(cluster, "leaders", "elect", "--topic", topic, at=at, code=1),
            r"unclean-0: .*PREFERRED_LEADER_NOT_AVAILABLE")
     expect(cli(cluster, "leaders", "elect", "--unclean", "--topic", topic, at=at),
@@ -278,6 +293,10 @@ def leaders_are_elected(cluster, tools):
     well = cli_json(cluster, "cluster", "--partitions", "--unhealthy")
     assert not (well["under_replicated"] or well["under_min_isr"] or well["offline"]), well
     assert well["absent"] == well["partition_list"] == [], well
+    wait_for(lambda: cli_json(cluster, "cluster", "--partitions")["partition_list"],
+             "replicas that say where their logs end, and end together",
+             lambda v: all(log["lag"] == 0 and log["end"] == p["end"] for p in v
+                           for log in p["logs"]), 10)
     before = cli_json(cluster, "leaders", "list", "--not-preferred")
     assert before["not_preferred"] == len(before["partitions"]) > 0, before
     text = cli(cluster, "leaders", "elect", "--topic", "moving", "--partition", "0",
