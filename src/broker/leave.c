@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ControlledShutdown, both ends. A broker that is told to stop asks the controller first to move
- * what it leads, so that clients find another leader before this one is gone. Where the controller
- * does not answer the broker stops all the same: its session's end says the same a little later.
+ * what it leads, so that clients find another leader before this one is gone; and it waits until it
+ * has heard that it leads nothing, because what waits for its followers is answered then, and only
+ * then. Where the controller does not answer the broker stops all the same: its session's end says
+ * the same a little later.
  */
 #include "broker/cluster.h"
 
@@ -12,7 +14,7 @@
 
 #define ASK_MS 3000
 #define LOOK_NS 10000000
-#define LOOKS_MAX 200 /* for others to hear, when this broker is the controller */
+#define LOOKS_MAX 200
 
 struct leave {
     struct control *control;
@@ -28,13 +30,27 @@ static void leave_end(struct leave *l)
     l->done(l->control);
 }
 
-/* ---- the controller itself ---------------------------------------------------------------- */
+/* ---- until it is known --------------------------------------------------------------------- */
 
+static bool leads(const struct control *c)
+{
+    for (int32_t t = 0; t < c->image->topic_count; t++) {
+        const struct metadata_topic *topic = c->image->topics[t];
+
+        for (int32_t i = 0; i < topic->partition_count; i++)
+            if (topic->partitions[i].leader == c->broker->node_id)
+                return true;
+    }
+    return false;
+}
+
+/* The controller has told others by then, and any other broker has been told. */
 static void look(struct leave *l)
 {
     struct control *c = l->control;
+    bool is_known = c->cluster->rule ? announcements_are_done(c->cluster) : !leads(c);
 
-    if (announcements_are_done(c->cluster) || ++l->looks > LOOKS_MAX)
+    if (is_known || ++l->looks > LOOKS_MAX)
         leave_end(l);
     else
         io_timer_set(c->loop, &l->look, io_loop_mono_ns(c->loop) + LOOK_NS);
@@ -46,14 +62,13 @@ static void look_due(struct io_op *op)
         look(CONTAINER_OF(op, struct leave, look.op));
 }
 
+/* ---- the controller itself ---------------------------------------------------------------- */
+
 static void let_go(struct control *c, void *ctx, enum err err)
 {
-    struct leave *l = ctx;
-
     (void)c;
     (void)err;
-    l->look.op.done = look_due;
-    look(l);
+    look(ctx);
 }
 
 /* ---- others -------------------------------------------------------------------------------- */
@@ -64,9 +79,12 @@ static void answered(struct client_call *call)
     const struct controlled_shutdown_response *r = call->response;
     enum err err = call->err ? call->err : err_from_wire(r->error_code);
 
-    if (err)
+    if (err) {
         trace_warn("cluster.leave_unannounced", "error=%s", err_name(err));
-    leave_end(l);
+        leave_end(l);
+    } else {
+        look(l);
+    }
 }
 
 static void ask(struct leave *l)
@@ -91,6 +109,7 @@ void cluster_leave(struct control *c, void (*done)(struct control *c))
 
     l->control = c;
     l->done = done;
+    l->look.op.done = look_due;
     k->leave = l;
     if (k->rule)
         rule_let_go(k, c->broker->node_id, let_go, l);

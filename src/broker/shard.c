@@ -19,6 +19,7 @@
 
 /* How long a stop waits for answers to be taken. */
 #define DRAIN_NS 2000000000
+#define CLOSE_NS 100000000
 #define ACCEPT_RETRY_NS 100000000
 #define FLUSHES_A_TURN 16 /* of half a megabyte each at the most */
 
@@ -415,12 +416,33 @@ void shard_conn_gone(struct shard *s)
     s->stop = NULL;
 }
 
+static void fail_producers(struct shard *s)
+{
+    struct topic_slot *slot;
+    struct topic_slot *next;
+
+    HASH_ITER (by_name, s->topics_by_name, slot, next)
+        for (int32_t i = 0; i < slot->partition_count; i++)
+            if (slot->partitions[i] && slot->partitions[i]->owner == s)
+                partition_fail_producers(slot->partitions[i], ERR_NOT_LEADER_OR_FOLLOWER);
+}
+
 static void drained_enough(struct delay *d)
 {
     struct shard *s = CONTAINER_OF(d, struct shard, drain_delay);
 
     LIST_EACH_SAFE (node, &s->conns)
         conn_close(LIST_ENTRY(node, struct conn, link), "broker stops");
+}
+
+/* What still waits for followers is told to wait elsewhere; then the connections end. */
+static void waited_enough(struct delay *d)
+{
+    struct shard *s = CONTAINER_OF(d, struct shard, drain_delay);
+
+    fail_producers(s);
+    s->drain_delay.expired = drained_enough;
+    shard_delay_set(s, &s->drain_delay, shard_now_ns(s) + CLOSE_NS);
 }
 
 static void shard_stop(struct shard *s, struct shard_update *u)
@@ -498,7 +520,7 @@ void shard_init(struct shard *s, struct broker *b, int index)
     s->flush_msg.fn = flush_dirty;
     s->starved_delay.expired = starved_again;
     s->idle_delay.expired = idle_due;
-    s->drain_delay.expired = drained_enough;
+    s->drain_delay.expired = waited_enough;
     s->decompressor = decompressor_new();
 }
 

@@ -24,6 +24,7 @@ struct node {
     struct io *io;        /* of the present life, or the last one */
     int64_t session;      /* with the keeper; 0: none yet */
     int64_t paused_ns;    /* until then */
+    int64_t stops_ns;     /* it was asked to stop, then; 0: it was not */
     int64_t starts_ns;    /* a supervisor starts it again, then; INT64_MAX: it is not down */
     int64_t broker_epoch; /* of its last registration, as it says */
     bool is_harmed;       /* its disk, on purpose: it may find damage, and stop for it */
@@ -81,6 +82,8 @@ void node_begin(struct node *n);
 bool node_lives(const struct node *n);
 /* Starts what has been down for long enough, ends sessions of those that were silent for too long.
  * To be called all the time. */
+/* SIGTERM: it has to end within seconds. */
+void node_stop(struct node *n);
 void nodes_look_after(struct run *run);
 /* Its machine hears and says nothing for a while. */
 void node_pause(struct node *n, int64_t ns);

@@ -5,7 +5,6 @@
  * cluster has to be whole again in time, take records without errors, let every record be read, and
  * stop; and all replicas of a partition are the same bytes.
  */
-#include <signal.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -53,14 +52,6 @@ static struct node *any_node(struct run *run)
 }
 
 /* ---- what happens ------------------------------------------------------------------------- */
-
-static void stop_node(struct node *n)
-{
-    if (!node_lives(n))
-        return;
-    tell(n->run, "broker %d is asked to stop", n->id);
-    sim_process_signal(n->io, SIGTERM);
-}
 
 static void crash_at_call(struct run *run, struct node *n)
 {
@@ -143,7 +134,7 @@ static void disturb(struct run *run)
             node_cut_power(n);
         break;
     case 6:
-    case 7: stop_node(n); break;
+    case 7: node_stop(n); break;
     case 8:
     case 9: node_pause(n, (int64_t)run_choose(run, 1500) * MS); break;
     case 10:
@@ -281,7 +272,7 @@ static void stop_all(struct run *run)
     tell(run, "all brokers are asked to stop");
     w->keeps_down = true;
     for (int i = 0; i < NODES; i++)
-        stop_node(&w->nodes[i]);
+        node_stop(&w->nodes[i]);
     if (!pass(run, STOP_NS, are_down))
         violate(run, "not all brokers stop, and nothing is wrong");
     for (int i = 0; i < NODES; i++)

@@ -5,6 +5,7 @@
  * then do others learn of it, as from a real service. A supervisor starts what has died.
  */
 #include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 
 #define SESSION_MS 800
 #define DOWN_NS_MAX (2 * SECOND)
+#define STOP_NS_MAX (10 * SECOND)
 
 /* Rare things are frequent, and what takes seconds takes a moment. */
 static struct config *settings(const struct node *n)
@@ -118,6 +120,7 @@ void node_begin(struct node *n)
         .trace_level = TRACE_INFO, .trace_sink = take_line, .trace_ctx = n};
 
     n->is_ready = n->is_stopped = false;
+    n->stops_ns = 0;
     n->starts_ns = INT64_MAX;
     tell(n->run, "broker %d starts", n->id);
     n->io = sim_process_start(n->host, &options, node_main, n);
@@ -240,8 +243,27 @@ void node_pause(struct node *n, int64_t ns)
         fall_silent(n);
 }
 
+void node_stop(struct node *n)
+{
+    if (!node_lives(n))
+        return;
+    tell(n->run, "broker %d is asked to stop", n->id);
+    if (n->stops_ns == 0)
+        n->stops_ns = run_now(n->run);
+    sim_process_signal(n->io, SIGTERM);
+}
+
+static void check_stop(struct node *n)
+{
+    int64_t since_ns = MAX(n->stops_ns, n->paused_ns);
+
+    if (n->stops_ns > 0 && node_lives(n) && run_now(n->run) > since_ns + STOP_NS_MAX)
+        violate(n->run, "broker %d was asked to stop and goes on", n->id);
+}
+
 static void look_after(struct node *n)
 {
+    check_stop(n);
     if (n->io && !node_lives(n) && n->starts_ns == INT64_MAX) {
         tell(n->run, "broker %d has ended%s", n->id, n->is_stopped ? "" : " at a call");
         n->run->counts.clean_stops += n->is_stopped && !n->stop_err;

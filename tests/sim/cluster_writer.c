@@ -180,7 +180,8 @@ static void send_item(struct writer *w, struct writer_item *item)
     topic.partitions.v = &partition;
     topic.partitions.n = 1;
     request.acks = w->acks;
-    request.timeout_ms = TIMEOUT_MS;
+    /* As long as clients say it: a broker that stops must not wait for it. */
+    request.timeout_ms = 20 * TIMEOUT_MS;
     request.topics.v = &topic;
     request.topics.n = 1;
     item->tries++;
