@@ -411,7 +411,7 @@ void shard_conn_gone(struct shard *s)
     io_budget_trim(&s->broker->budget);
     if (!s->stop || s->peers)
         return;
-    shard_delay_cancel(s, &s->drain_delay);
+    /* The delay goes on: what waits here may be of another shard's connections. */
     update_applied(s, s->stop);
     s->stop = NULL;
 }
