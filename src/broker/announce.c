@@ -32,8 +32,65 @@ struct announcement {
     struct probe probe;
 };
 
+#define HEARD_NS 1000000000
+
 static void send_next(struct announcement *a);
 static void begin(struct announcement *a);
+
+/* ---- who waits until others have heard ---------------------------------------------------- */
+
+static bool is_heard(const struct cluster *k, uint64_t version)
+{
+    LIST_EACH (node, &k->announcements) {
+        const struct announcement *a = LIST_ENTRY(node, struct announcement, link);
+
+        if (a->under_way && !a->probe.has_refused && a->told->version < version)
+            return false;
+    }
+    return true;
+}
+
+static void end_hearing(struct cluster *k, struct heard *h)
+{
+    client_alarm_clear(k->peers, &h->_alarm);
+    list_remove(&h->_link);
+    h->done(h);
+}
+
+/* What is told has changed, or nobody can be told. */
+static void look_at_hearings(struct cluster *k)
+{
+    LIST_EACH_SAFE (node, &k->hearings) {
+        struct heard *h = LIST_ENTRY(node, struct heard, _link);
+
+        if (is_heard(k, h->_version))
+            end_hearing(k, h);
+    }
+}
+
+static void waited_enough(struct client_alarm *alarm)
+{
+    struct heard *h = CONTAINER_OF(alarm, struct heard, _alarm);
+
+    list_remove(&h->_link);
+    h->done(h);
+}
+
+void control_when_heard(struct control *c, struct heard *h)
+{
+    struct cluster *k = c->cluster;
+
+    if (!k || is_heard(k, c->image->version)) {
+        h->done(h);
+        return;
+    }
+    h->_version = c->image->version;
+    h->_alarm.ring = waited_enough;
+    list_push_back(&k->hearings, &h->_link);
+    client_alarm_set(k->peers, &h->_alarm, io_loop_mono_ns(c->loop) + HEARD_NS);
+}
+
+/* ---- a round ------------------------------------------------------------------------------ */
 
 /* Its next life is another matter. */
 static bool is_current(const struct announcement *a)
@@ -65,6 +122,7 @@ static void round_end(struct announcement *a)
     a->told = a->under_way;
     a->under_way = NULL;
     begin(a);
+    look_at_hearings(a->cluster);
 }
 
 static void retry_due(struct io_op *op)
@@ -89,6 +147,7 @@ static void retry_later(struct announcement *a, enum err err)
     metadata_image_put(a->under_way);
     a->under_way = NULL;
     io_timer_set(c->loop, &a->retry, io_loop_mono_ns(c->loop) + RETRY_NS);
+    look_at_hearings(a->cluster);
 }
 
 static void note_refused(struct announcement *a, const struct leader_and_isr_response *r)
@@ -252,6 +311,7 @@ void announcements_rest(struct cluster *k)
 {
     LIST_EACH (node, &k->announcements)
         forget_told(LIST_ENTRY(node, struct announcement, link));
+    look_at_hearings(k);
 }
 
 void announcements_stop(struct cluster *k)

@@ -376,6 +376,7 @@ struct cluster *cluster_new(struct control *c)
     k->last_note = -1;
     k->ruled = -1;
     list_init(&k->announcements);
+    list_init(&k->hearings);
     notes_read(k);
     list_init(&k->proposals);
     k->peers = broker_client(c->loop, c->broker,

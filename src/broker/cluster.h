@@ -56,6 +56,7 @@ struct cluster {
     struct rule *rule;         /* NULL: another broker is the controller */
     int32_t ruled;             /* the epoch of the last rule here; -1: none */
     struct list announcements; /* what this broker, as the controller, tells each other one */
+    struct list hearings;      /* struct heard: who waits until others have been told */
     /* changes of configurations by others: config_changes.c */
     struct keeper_watch notes_watch;
     struct keeper_call notes_call;

@@ -3,6 +3,7 @@
 #define SL_BROKER_CONTROL_H
 
 #include "broker/broker_int.h"
+#include "client/client.h"
 #include "keeper/znodes.h"
 
 /*
@@ -114,6 +115,18 @@ void forward_creation(struct control *c, struct request *r, const struct metadat
                       int32_t n);
 /* The image has changed: others are told. */
 void control_announce(struct control *c);
+
+struct heard {
+    void (*done)(struct heard *h); /* set by the owner */
+    /* private */
+    struct list _link;
+    uint64_t _version;
+    struct client_alarm _alarm;
+};
+
+/* `done` when every broker that can be reached has the image of now, or after a second; at once,
+ * within the call, where there are no others. */
+void control_when_heard(struct control *c, struct heard *h);
 
 /* ---- store.c: what the keeper holds */
 

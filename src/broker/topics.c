@@ -35,6 +35,7 @@ struct creations {
     void (*prepare)(struct creations *cs);
     void (*answer)(struct creations *cs);
     int pending; /* partitions being made */
+    struct heard heard;
     int32_t count;
     struct creation items[];
 };
@@ -68,6 +69,15 @@ static void creations_end(struct creations *cs)
     control_task_end(c);
 }
 
+/* The answer waits until others know of it, other tasks do not. */
+static void heard(struct heard *h)
+{
+    struct creations *cs = CONTAINER_OF(h, struct creations, heard);
+
+    request_return(cs->request);
+    creations_free(cs);
+}
+
 static void fail(struct creation *item, enum err err, struct str message)
 {
     metadata_topic_put(item->topic);
@@ -78,8 +88,13 @@ static void fail(struct creation *item, enum err err, struct str message)
 
 static void creations_published(struct control *c, void *ctx)
 {
+    struct creations *cs = ctx;
+
     control_announce(c);
-    creations_end(ctx);
+    cs->answer(cs);
+    cs->heard.done = heard;
+    control_when_heard(c, &cs->heard);
+    control_task_end(c);
 }
 
 static void publish_creations(struct creations *cs)

@@ -363,6 +363,21 @@ def configurations_reach_everybody(cluster):
     print("ok   configurations_reach_everybody", flush=True)
 
 
+def topics_are_everywhere_when_made(cluster):
+    """Whoever is asked next knows of it, and who leads."""
+    for i in range(20):
+        cluster.tell("topics", "create", f"new{i}", "--partitions", "3", "--replication-factor",
+                     "3")
+        for broker in cluster.brokers:
+            done = subprocess.run([cluster.program, "topics", "describe", f"new{i}", "--json",
+                                   "--bootstrap-server", broker.address()],
+                                  capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"topic {i} at broker {broker.number}: {done.stderr}"
+            leads = [p["leader"] for p in json.loads(done.stdout)[0]["partitions"]]
+            assert min(leads) > 0, f"topic {i} at broker {broker.number} is led by {leads}"
+    print("ok   topics_are_everywhere_when_made", flush=True)
+
+
 def offsets_behind_the_end_are_refused(cluster):
     """Whoever leads is sure of it by now, whatever has happened to its sessions."""
     cluster.tell("topics", "create", "short", "--partitions", "3", "--replication-factor", "3")
@@ -392,6 +407,7 @@ def main():
         wait_for(lambda: len((cluster.ask("cluster") or {}).get("brokers", [])), "three brokers",
                  lambda n: n == 3)
         configurations_reach_everybody(cluster)
+        topics_are_everywhere_when_made(cluster)
         for name in names:
             try:
                 run(cluster, name)
