@@ -9,9 +9,9 @@
  * answer, since one that comes too late would wait behind a fetch that the leader holds until there
  * is news for the others; but not for long, as one disk may be slower than another.
  *
- * A partition that begins to follow does not wait for such a fetch, either: it is given up and sent
- * again with all of them. The leader answers the one before at once, since another one is behind
- * it.
+ * Who comes later still, or begins to follow, does not wait for such a fetch, either: it is given
+ * up and sent again with all of them. The leader answers the one before at once, since another one
+ * is behind it.
  */
 #include "broker/fetcher.h"
 
@@ -41,7 +41,8 @@ struct fetcher {
     int expected; /* partitions of the last answer that are not waiting yet */
     struct delay gather;
     bool has_gathered; /* the time is up */
-    bool has_newcomer; /* somebody waits who had no part in the request that is out */
+    bool is_held;      /* the request that is out may be held until there is news */
+    bool has_newcomer; /* and somebody waits who had no part in it */
     int64_t sent_ns;
     struct io_msg send_msg;
     bool send_posted;
@@ -226,7 +227,8 @@ static void send_request(struct fetcher *f)
     q->replica_state.replica_epoch = broker_own_epoch(f->shard);
     q->max_wait_ms = config_i32(config, CONFIG_REPLICA_FETCH_WAIT_MAX_MS);
     /* Who comes late must not wait behind news that do not come. */
-    if (f->expected > 0)
+    f->is_held = f->expected == 0;
+    if (!f->is_held)
         q->max_wait_ms = MIN(q->max_wait_ms, GATHER_NS / 1000000);
     q->min_bytes = config_i32(config, CONFIG_REPLICA_FETCH_MIN_BYTES);
     q->max_bytes = config_i32(config, CONFIG_REPLICA_FETCH_RESPONSE_MAX_BYTES);
@@ -265,7 +267,7 @@ static bool makes_room(struct fetcher *f)
 
     if (!client_call_is_pending(&f->call))
         return true;
-    if (!f->has_newcomer)
+    if (!f->has_newcomer || !f->is_held)
         return false;
     if (shard_now_ns(f->shard) < due_ns) {
         shard_delay_set(f->shard, &f->gather, due_ns);
@@ -369,7 +371,7 @@ void fetcher_want(struct partition *p, int64_t offset)
     f->waiting_count++;
     if (was_expected && f->expected > 0)
         f->expected--;
-    f->has_newcomer |= !was_expected;
+    f->has_newcomer = true;
     fetcher_wake(f);
 }
 
