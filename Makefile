@@ -59,8 +59,8 @@ IO_SIM := $(if $(wildcard src/io/),$(B)/libio-sim.a)
 LIBS := $(call lib,$(MODULES)) $(IO_REAL) $(IO_SIM)
 PROGRAM := $(if $(wildcard src/cli/main.c),$(B)/strandline)
 
-.PHONY: all run test check suites bench sim fuzz format format-check clang-tidy headers install clean help deps \
-        force
+.PHONY: all run test check suites bench sim fuzz soak soak-planted format format-check clang-tidy headers install \
+        clean help deps force
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(LIBS) $(PROGRAM)
@@ -97,7 +97,8 @@ link += $(if $(V),&&,;) $(CC) $(CFLAGS) $(LDFLAGS) $(LINKFLAGS) -o $@ $(filter %
         -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 
 $(B)/strandline: LDLIBS = $(call libs_of,$(MODULES))
-$(B)/strandline: $(B)/src/cli/main.o $(call lib,$(MODULES)) $(IO_REAL)
+$(B)/strandline: $(B)/src/cli/main.o $(call lib,$(MODULES)) $(IO_REAL) \
+    $(if $(filter CHOSEN,$(PLANT)),$(B)/tests/soak/planted.o)
 	$(link)
 
 $(B)/%.o: %.c $(B)/.flags | $(B)/.deps
@@ -171,10 +172,18 @@ $(B)/bench/%.bin: $(B)/bench/%.o $(call lib,$(MODULES)) $(IO_REAL)
 	$(link)
 
 # ---- Programs of the checks: librdkafka against a broker that is killed, filled, harassed.
-KILL := $(patsubst %,$(B)/kill/%,workload verify topic)
+KILL := $(patsubst %,$(B)/kill/%,workload verify topic follow)
 $(KILL): LDLIBS = $(call pkg,rdkafka)
 $(KILL): $(B)/kill/%: $(B)/tests/kill/%.o $(B)/tests/kill/peer.o $(B)/tests/kill/record.o \
     $(B)/libbase.a
+	$(link)
+
+# ---- Programs of tests/soak: the layer between a broker and its disk, and a power cut.
+SOAK := $(B)/soak/disk.so $(B)/soak/powercut
+$(B)/soak/disk.so: tests/soak/disk.c tests/soak/shadow.c tests/soak/shadow.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -shared -o $@ tests/soak/disk.c tests/soak/shadow.c -ldl -pthread
+$(B)/soak/powercut: $(B)/tests/soak/powercut.o $(B)/tests/soak/shadow.o $(B)/libbase.a
 	$(link)
 
 # ---- Checks of the source text and of the objects.
@@ -201,13 +210,24 @@ test: all headers $(TESTS) $(SIMS) $(REPLAYS)
 	 tools/run-tests $(B)/log/all
 
 # Real clients against real processes: every tests/check/*.sh, in the order of their names.
-check: all $(KILL) $(TESTS_keeper)
+check: all $(KILL) $(SOAK) $(TESTS_keeper)
 	@for script in $(sort $(wildcard tests/check/*.sh)); do echo "$$script"; done | \
 	 STRANDLINE=$(abspath $(PROGRAM)) CHECK_SECONDS=1800 JOBS=1 TABLE=1 tools/run-tests $(B)/log/check
 
 # Other projects' own tests, against us and against Apache Kafka (half an hour; ARGS=--help).
 suites: all
 	STRANDLINE=$(abspath $(PROGRAM)) tests/suites/suites.py --logs $(B)/suites $(ARGS)
+
+# Every workload under every fault on three real brokers (hours; goes on where it stopped; as root).
+soak: all $(KILL) $(SOAK)
+	tests/tools/fetch-peers kafka-3.9
+	tests/soak/soak.py $(PROGRAM) --state $(B)/soak.state --keep $(B)/soak.failed $(ARGS)
+
+# The same finds mistakes that were made on purpose (as root; ten minutes).
+soak-planted: $(KILL) $(SOAK)
+	@$(MAKE) --no-print-directory B=$(B)/planted PLANT=CHOSEN $(PROGRAM:$(B)/%=$(B)/planted/%) \
+	    $(KILL:$(B)/%=$(B)/planted/%) $(SOAK:$(B)/%=$(B)/planted/%)
+	tests/soak/planted $(B)/planted/strandline
 
 install: $(PROGRAM)
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/strandline
