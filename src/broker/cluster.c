@@ -314,7 +314,7 @@ static char *registration_json(const struct broker *b)
     struct znode_endpoint endpoints[LISTENERS_MAX];
     struct znode_broker z = {.endpoints = endpoints,
                              .endpoint_count = b->listener_count,
-                             .rack = str_null(),
+                             .rack = config_str(b->control->config, CONFIG_BROKER_RACK),
                              .jmx_port = -1,
                              .timestamp_ms = io_wall_ms(b->io)};
 

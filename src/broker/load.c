@@ -472,7 +472,8 @@ static bool add_missing(struct load *l)
 
 static struct metadata_broker *this_broker(const struct broker *b)
 {
-    struct metadata_broker *self = metadata_broker_new(b->node_id, 0, str_null());
+    struct metadata_broker *self =
+        metadata_broker_new(b->node_id, 0, config_str(b->control->config, CONFIG_BROKER_RACK));
 
     for (int i = 0; i < b->listener_count; i++) {
         const struct listener *l = &b->listeners[i];

@@ -55,6 +55,7 @@ class Broker:
              *sum((["--set", f"{key}={value}"] for key, value in {
                  "node.id": self.number,
                  "listeners": f"PLAINTEXT://{self.address()}",
+                 "broker.rack": f"rack{self.number % 2}",
                  "log.dirs": self.dir,
                  "zookeeper.connect": self.cluster.zookeeper,
                  "zookeeper.session.timeout.ms": SESSION_MS,
@@ -363,6 +364,16 @@ def configurations_reach_everybody(cluster):
     print("ok   configurations_reach_everybody", flush=True)
 
 
+def racks_are_known(cluster):
+    """Brokers say where they stand, and two replicas are in two racks (1 and 3 share one)."""
+    racks = {b["broker"]: b["rack"] for b in cluster.ask("cluster")["brokers"]}
+    assert racks == {1: "rack1", 2: "rack0", 3: "rack1"}, racks
+    cluster.tell("topics", "create", "racks", "--partitions", "6", "--replication-factor", "2")
+    for partition in cluster.partitions("racks"):
+        assert len({racks[n] for n in partition["replicas"]}) == 2, partition
+    print("ok   racks_are_known", flush=True)
+
+
 def topics_are_everywhere_when_made(cluster):
     """Whoever is asked next knows of it, and who leads."""
     for i in range(20):
@@ -408,6 +419,7 @@ def main():
                  lambda n: n == 3)
         configurations_reach_everybody(cluster)
         topics_are_everywhere_when_made(cluster)
+        racks_are_known(cluster)
         for name in names:
             try:
                 run(cluster, name)
