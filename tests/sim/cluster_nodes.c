@@ -4,8 +4,8 @@
  * session ends when its broker has been silent for longer than the timeout, dead or paused; only
  * then do others learn of it, as from a real service. A supervisor starts what has died.
  */
-#include <stdio.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -76,8 +76,8 @@ void s34_a_topic_made_again_has_nothing_of_the_one_before(struct script *s)
     }
     script_delete_topic(s);
     script_make_topic(s, "1,2,3", "min.insync.replicas=1");
-    script_await(s, A, "isr 1,2,3 leader 1");
-    script_write(s, A, ALL, "n1", ERR_NONE); /* when B is out of the in-sync set */
+    script_await(s, A, "isr 1,3 leader 1");
+    script_write(s, A, ALL, "n1", ERR_NONE);
     script_kill(s, B);
     script_holds(s, B, "m1 m2");
     script_heal(s);
