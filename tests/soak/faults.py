@@ -56,6 +56,13 @@ def in_sync(world, topic):
     return sum(len(p["isr"]) for p in world.partitions(topic))
 
 
+def are_placed(world, topic, count):
+    """Every partition has so many replicas, all in sync, and none is on the move."""
+    found = world.partitions(topic)
+    return len(found) == PARTITIONS and all(
+        len(p["replicas"]) == count and len(p["isr"]) == count for p in found)
+
+
 def leads(world, topic, broker):
     return any(p["leader"] == broker.number for p in world.partitions(topic))
 
@@ -118,10 +125,12 @@ def rolling(world, topic, clock):
 
 def leader_paused(world, topic, clock):
     """F5: SIGSTOP of the leader, shorter and longer than its session."""
+    least = SESSION_S + 2  # the first time; then as it comes
     while clock.has_time():
         broker = world.leader(topic)
         broker.pause()
-        seconds = world.random.uniform(0.5, 2 * SESSION_S)
+        seconds = world.random.uniform(least, 2 * SESSION_S)
+        least = 0.5
         clock.sleep(seconds)
         if seconds > SESSION_S + 1 and not leads(world, topic, broker):
             yield "another leader"
@@ -150,7 +159,7 @@ def isolated(world, topic, clock):
         if how == 2:
             world.network.isolate(broker.machine, [world.zookeeper_machine])
         before = broker.log_has("keeper.disconnected")
-        clock.sleep(world.random.uniform(SESSION_S / 2, 2 * SESSION_S))
+        clock.sleep(world.random.uniform(SESSION_S, 2 * SESSION_S))
         if broker.log_has("keeper.disconnected") > before or how < 2 and \
                 in_sync(world, topic) < BROKERS * PARTITIONS:
             yield "it was alone"
@@ -244,6 +253,19 @@ def bounced(world, topic, clock):
         clock.sleep(world.random.uniform(0.2, 2))
 
 
+def moved(world, topic, clock):
+    """F17: replicas move to two of the brokers, and back to all three."""
+    while clock.has_time():
+        for count in (2, BROKERS):
+            brokers = world.random.sample([b.number for b in world.brokers], count)
+            world.tell("reassign", "start", topic, "--brokers", ",".join(map(str, brokers)),
+                       "--replication-factor", str(count))
+            if clock.sees(lambda n=count: are_placed(world, topic, n)):
+                yield f"{count} replicas"
+    wait_for(lambda: world.tell("reassign", "start", topic, "--brokers", "1,2,3",
+                                "--replication-factor", str(BROKERS)), "the way back")
+
+
 def mixed(world, topic, clock):
     """F16: one after the other for some seconds, in any order."""
     faults = [leader_killed, follower_killed, all_killed, rolling, leader_paused, isolated,
@@ -256,4 +278,5 @@ def mixed(world, topic, clock):
 
 FAULTS = {"F0": none, "F1": leader_killed, "F2": follower_killed, "F3": all_killed, "F4": rolling,
           "F5": leader_paused, "F6": isolated, "F7": partly_cut, "F9": power_cut,
-          "F10": disk_broken, "F11": disk_full_or_slow, "F14": bounced, "F16": mixed}
+          "F10": disk_broken, "F11": disk_full_or_slow, "F14": bounced, "F16": mixed,
+          "F17": moved}
