@@ -16,6 +16,7 @@
 #include "base/planted.h"
 
 #define RETRY_NS 100000000
+#define HEARD_NS 1000000000
 
 struct announcement {
     struct list link;
@@ -31,8 +32,6 @@ struct announcement {
     struct io_timer retry; /* of a round that failed */
     struct probe probe;
 };
-
-#define HEARD_NS 1000000000
 
 static void send_next(struct announcement *a);
 static void begin(struct announcement *a);

@@ -595,8 +595,10 @@ struct fetch_waiter {
 
 /* On the owner: the partition's bounds have moved or it is going. */
 void fetch_wake_partition(struct partition *p);
-/* A response is ready behind this parked fetch: complete it soon. */
+/* Complete this parked fetch soon. */
 void fetch_hurry(struct fetch *f);
+/* Likewise the one that the connection's answers wait for, if it is ahead of this request. */
+void fetch_hurry_before(const struct request *r);
 /* The connection is going: answer now. */
 void fetch_abandon(struct fetch *f);
 

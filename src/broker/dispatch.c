@@ -83,12 +83,7 @@ static void replied(struct request *r)
         return;
     }
     /* A response that waits behind a parked fetch should not wait for long. */
-    if (c->requests.next != &r->link) {
-        struct request *head = LIST_FIRST(&c->requests, struct request, link);
-
-        if (head->fetch)
-            fetch_hurry(head->fetch);
-    }
+    fetch_hurry_before(r);
     conn_mark_dirty(c);
 }
 

@@ -560,6 +560,14 @@ void fetch_hurry(struct fetch *f)
     shard_delay_set(f->shard, &f->deadline, soon);
 }
 
+void fetch_hurry_before(const struct request *r)
+{
+    struct request *head = LIST_FIRST(&r->conn->requests, struct request, link);
+
+    if (head != r && head->fetch)
+        fetch_hurry(head->fetch);
+}
+
 void fetch_abandon(struct fetch *f)
 {
     /* A read under way ends first; the walk sees that the connection is closing. */
@@ -573,15 +581,6 @@ static void leaders_told(struct request *r)
 {
     r->fetch->is_reading = false;
     begin_walk(r->fetch);
-}
-
-/* A follower that asks again, before it is answered, has somebody new to ask for. */
-static void hurry_before(struct request *r)
-{
-    struct request *head = LIST_FIRST(&r->conn->requests, struct request, link);
-
-    if (head != r && head->fetch)
-        fetch_hurry(head->fetch);
 }
 
 static int64_t count_parts(const struct fetch_request *in)
@@ -630,7 +629,8 @@ void handle_fetch(struct request *r)
         begin_walk(f);
         return;
     }
-    hurry_before(r);
+    /* A follower that asks again, before it is answered, has somebody new to ask for. */
+    fetch_hurry_before(r);
     f->is_reading = true;
     fetch_tell_leaders(r, f->session, leaders_told);
 }

@@ -3,10 +3,10 @@
  * A replica whose disk was replaced must not lead: it is in the in-sync set of what it has lost,
  * and everybody would cut their logs to its empty one. The broker knows since which registration it
  * has these directories (notes.c). A partition that is older, and has no log here, was lost with
- * another one. While it counts as in
- * sync no log is made for it: if it is told to lead it refuses, and the controller elects another
- * one of the set, or nobody; if it is told to follow it does not, and its leader takes it out of
- * the set. Then it is a follower like any other that begins with nothing.
+ * another one. While it counts as in sync no log is made for it: if it is told to lead it refuses,
+ * and the controller elects another one of the set, or nobody; if it is told to follow it does not,
+ * and its leader takes it out of the set. Then it is a follower like any other that begins with
+ * nothing.
  *
  * A log that is there and could not be loaded counts as lost too, but nothing begins in its place:
  * that is for a person to decide.

@@ -59,23 +59,21 @@ static void creations_free(struct creations *cs)
     free(cs);
 }
 
-static void creations_end(struct creations *cs)
-{
-    struct control *c = cs->control;
-
-    cs->answer(cs);
-    request_return(cs->request);
-    creations_free(cs);
-    control_task_end(c);
-}
-
-/* The answer waits until others know of it, other tasks do not. */
-static void heard(struct heard *h)
+static void answer_leaves(struct heard *h)
 {
     struct creations *cs = CONTAINER_OF(h, struct creations, heard);
 
     request_return(cs->request);
     creations_free(cs);
+}
+
+static void creations_end(struct creations *cs)
+{
+    struct control *c = cs->control;
+
+    cs->answer(cs);
+    answer_leaves(&cs->heard);
+    control_task_end(c);
 }
 
 static void fail(struct creation *item, enum err err, struct str message)
@@ -92,7 +90,8 @@ static void creations_published(struct control *c, void *ctx)
 
     control_announce(c);
     cs->answer(cs);
-    cs->heard.done = heard;
+    /* It waits until others know of the topics; other tasks do not. */
+    cs->heard.done = answer_leaves;
     control_when_heard(c, &cs->heard);
     control_task_end(c);
 }
