@@ -138,5 +138,8 @@ void cluster_reader_complain(const struct cluster_reader *r);
 
 /* ---- cluster_logs.c: when all brokers have stopped, all replicas have the same bytes */
 void logs_compare(struct run *run);
+/* All segments of a log behind each other, each of at most so many bytes; false when there is none
+ * in this directory. */
+bool log_read_whole(struct io *io, const char *dir, size_t segment_bytes_max, struct buf *out);
 
 #endif

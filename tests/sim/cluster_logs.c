@@ -14,8 +14,7 @@
 
 #define LOG_BYTES_MAX ((size_t)64 << 20)
 
-/* All segments behind each other; false when there is no such log. */
-static bool read_log(struct io *io, const char *dir, struct buf *out)
+bool log_read_whole(struct io *io, const char *dir, size_t segment_bytes_max, struct buf *out)
 {
     struct io_names names;
 
@@ -31,7 +30,7 @@ static bool read_log(struct io *io, const char *dir, struct buf *out)
         if (n < 4 || strcmp(names.v[i] + n - 4, ".log") != 0)
             continue;
         snprintf(path, sizeof(path), "%s/%s", dir, names.v[i]);
-        err = io_file_read_all(io, path, LOG_BYTES_MAX, &text, &size);
+        err = io_file_read_all(io, path, segment_bytes_max, &text, &size);
         assert(!err);
         buf_append(out, text, size);
         free(text);
@@ -51,7 +50,7 @@ static void compare(struct run *run, const struct topic *t, int32_t partition,
     for (int i = 0; i < NODES; i++) {
         struct buf log = {0};
 
-        if (!read_log(ios[i], dir, &log))
+        if (!log_read_whole(ios[i], dir, LOG_BYTES_MAX, &log))
             continue;
         run->counts.logs_compared++;
         if (first_id == 0) {

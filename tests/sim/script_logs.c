@@ -43,38 +43,6 @@ void script_each_record(struct bytes batches, int64_t offset,
     record_iter_fini(&it);
 }
 
-static bool is_segment(const char *name)
-{
-    size_t n = strlen(name);
-
-    return n > 4 && strcmp(name + n - 4, ".log") == 0;
-}
-
-/* All segments behind each other; false when there is no log. */
-static bool read_segments(struct io *io, struct buf *out)
-{
-    struct io_names names;
-
-    if (io_dir_list(io, LOG_DIR, &names))
-        return false;
-    for (size_t i = 0; i < names.n; i++) {
-        char path[64];
-        char *text;
-        size_t size;
-        enum err err;
-
-        if (!is_segment(names.v[i]))
-            continue;
-        snprintf(path, sizeof(path), LOG_DIR "/%s", names.v[i]);
-        err = io_file_read_all(io, path, LOG_BYTES_MAX, &text, &size);
-        assert(!err);
-        buf_append(out, text, size);
-        free(text);
-    }
-    io_names_free(&names);
-    return true;
-}
-
 static void add_value(struct script *s, const struct record *r)
 {
     size_t used = strlen(s->text);
@@ -86,7 +54,7 @@ static void add_value(struct script *s, const struct record *r)
 static bool read_log(struct script *s, int id, struct buf *out)
 {
     struct io *io = sim_process_start(script_node(s, id)->host, NULL, NULL, NULL);
-    bool is_there = read_segments(io, out);
+    bool is_there = log_read_whole(io, LOG_DIR, LOG_BYTES_MAX, out);
 
     io_free(io);
     return is_there;
