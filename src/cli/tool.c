@@ -56,11 +56,14 @@ static const char *cure_of(enum err err)
     }
 }
 
-static void print_failure(const struct tool *t, const char *what, enum err err, struct str message)
+static void print_failure(const struct tool *t, enum err err, struct str message, const char *fmt,
+                          va_list args)
 {
     const char *cure = cure_of(err);
     bool is_told = message.n > 0;
+    char what[512];
 
+    vsnprintf(what, sizeof(what), fmt, args);
     fprintf(stderr, "strandline %s: %s: %.*s (%s)%s%s\n", t->command, what,
             is_told ? (int)message.n : (int)strlen(err_text(err)),
             is_told ? message.p : err_text(err), err_name(err), cure ? "; " : "", cure ? cure : "");
@@ -68,24 +71,20 @@ static void print_failure(const struct tool *t, const char *what, enum err err, 
 
 void tool_warn_err(const struct tool *t, enum err err, struct str message, const char *fmt, ...)
 {
-    char what[512];
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(what, sizeof(what), fmt, args);
+    print_failure(t, err, message, fmt, args);
     va_end(args);
-    print_failure(t, what, err, message);
 }
 
 void tool_fail_err(struct tool *t, enum err err, struct str message, const char *fmt, ...)
 {
-    char what[512];
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(what, sizeof(what), fmt, args);
+    print_failure(t, err, message, fmt, args);
     va_end(args);
-    print_failure(t, what, err, message);
     tool_end(t, EXIT_FAILURE);
 }
 
@@ -104,7 +103,6 @@ void tool_fail(struct tool *t, const char *fmt, ...)
 bool tool_check(struct tool *t, const struct admin_op *op, const char *verb)
 {
     bool is_good = true;
-    char what[320];
 
     if (op->err) {
         tool_fail_err(t, op->err, str_null(), "cannot %s at %s", verb, t->bootstrap_server);
@@ -116,8 +114,7 @@ bool tool_check(struct tool *t, const struct admin_op *op, const char *verb)
         if (!r->err)
             continue;
         is_good = false;
-        snprintf(what, sizeof(what), "cannot %s %.*s", verb, STR_ARG(r->name));
-        print_failure(t, what, r->err, r->message);
+        tool_warn_err(t, r->err, r->message, "cannot %s %.*s", verb, STR_ARG(r->name));
     }
     if (!is_good)
         tool_end(t, EXIT_FAILURE);
