@@ -182,7 +182,8 @@ $(KILL): $(B)/kill/%: $(B)/tests/kill/%.o $(B)/tests/kill/peer.o $(B)/tests/kill
 SOAK := $(B)/soak/disk.so $(B)/soak/powercut
 $(B)/soak/disk.so: tests/soak/disk.c tests/soak/shadow.c tests/soak/shadow.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -shared -o $@ tests/soak/disk.c tests/soak/shadow.c -ldl -pthread
+	@echo "  LINK $@"
+	@$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -shared -o $@ tests/soak/disk.c tests/soak/shadow.c -ldl -pthread
 $(B)/soak/powercut: $(B)/tests/soak/powercut.o $(B)/tests/soak/shadow.o $(B)/libbase.a
 	$(link)
 

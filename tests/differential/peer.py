@@ -35,6 +35,12 @@ class Peer:
         self.socket = socket.create_connection((self.host, self.port), timeout=ANSWER_SECONDS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
+    def make_topic(self, name):
+        """A topic of one partition, at once."""
+        return self.ask("CreateTopics", 5, {"topics": [{
+            "name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [],
+            "configs": []}], "timeout_ms": 10000, "validate_only": False})
+
     def receive(self, size):
         data = b""
         while len(data) < size:

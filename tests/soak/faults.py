@@ -15,10 +15,6 @@ PARTITIONS = 8
 SESSION_S = SESSION_MS / 1000
 
 
-class Ended(Exception):
-    """The time is up."""
-
-
 class Clock:
     def __init__(self, seconds):
         self.end = time.monotonic() + seconds
@@ -39,8 +35,8 @@ class Clock:
         return False
 
 
-def restart(world, broker, clock, least=0.0, most=3.0):
-    clock.sleep(world.random.uniform(least, most))
+def restart(world, broker, clock, most=3.0):
+    clock.sleep(world.random.uniform(0, most))
     broker.start()
 
 

@@ -189,8 +189,7 @@ class Members(Writers):
         super().check()
         for member in self.members:
             member.check()
-        if self.wrong:
-            raise Violation(self.wrong)
+        self.check_wrong()
 
     def stop(self):
         self.ending.set()

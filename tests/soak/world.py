@@ -231,9 +231,6 @@ class World:
                           "a controller", lambda n: n > 0)
         return self.brokers[number - 1]
 
-    def leader_epochs(self, topic):
-        return sum(p["leader_epoch"] for p in self.partitions(topic))
-
     def close(self):
         """Nothing of it runs any more."""
         for broker in self.brokers:

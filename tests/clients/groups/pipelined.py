@@ -34,9 +34,7 @@ def asked():
 def main():
     peer = Peer("broker", sys.argv[1], False)
     peer.begin()
-    peer.ask("CreateTopics", 5, {"topics": [{
-        "name": TOPIC, "num_partitions": 1, "replication_factor": 1, "assignments": [],
-        "configs": []}], "timeout_ms": 10000, "validate_only": False})
+    peer.make_topic(TOPIC)
     while peer.ask("FindCoordinator", 3, {"key": GROUP, "key_type": 0})["error_code"] == 15:
         pass
     while peer.ask("OffsetFetch", 7, asked())["error_code"] in (14, 15, 16):

@@ -33,9 +33,7 @@ def produce(peer, topic, producer, sequence):
 def main():
     peer = Peer("broker", sys.argv[1], False)
     peer.begin()
-    peer.ask("CreateTopics", 5, {"topics": [{
-        "name": TOPIC, "num_partitions": 1, "replication_factor": 1, "assignments": [],
-        "configs": []}], "timeout_ms": 10000, "validate_only": False})
+    peer.make_topic(TOPIC)
     one, other = (peer.ask("InitProducerId", 1, {
         "transactional_id": None, "transaction_timeout_ms": -1})["producer_id"] for _ in range(2))
     steps = (
