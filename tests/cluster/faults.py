@@ -22,9 +22,10 @@ import time
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import OffsetOutOfRangeError
 
+from waiting import HEAL_S, log_bytes, wait_for
+
 SESSION_MS = 4000
 PARTITIONS = 4
-HEAL_S = 60
 ACKS_MIN = 100  # during a scenario, or it says nothing
 
 
@@ -130,17 +131,6 @@ class Cluster:
             len(p["isr"]) == 3 and p["leader"] > 0 for p in found)
 
 
-def wait_for(ask, what, ok=bool, seconds=HEAL_S):
-    end = time.monotonic() + seconds
-    while True:
-        got = ask()
-        if got is not None and ok(got):
-            return got
-        if time.monotonic() > end:
-            raise AssertionError(f"{what}: not within {seconds} s; last seen {got}")
-        time.sleep(0.1)
-
-
 class Writer(threading.Thread):
     """Sends numbered records; keeps what was acknowledged, and when."""
 
@@ -218,21 +208,11 @@ def check_history(writer, found):
     assert not moved, f"{len(moved)} are not at their offset, first {moved[:5]}"
 
 
-def log_bytes(broker, topic, partition):
-    path = os.path.join(broker.dir, f"{topic}-{partition}")
-    data = b""
-    for name in sorted(os.listdir(path)):
-        if name.endswith(".log"):
-            with open(os.path.join(path, name), "rb") as file:
-                data += file.read()
-    return data
-
-
 def check_logs(cluster, topic):
     for partition in range(PARTITIONS):
-        one = log_bytes(cluster.brokers[0], topic, partition)
+        one = log_bytes(cluster.brokers[0].dir, topic, partition)
         for broker in cluster.brokers[1:]:
-            other = log_bytes(broker, topic, partition)
+            other = log_bytes(broker.dir, topic, partition)
             assert one == other, f"{topic}-{partition}: brokers 1 and {broker.number} differ"
 
 

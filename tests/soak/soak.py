@@ -27,12 +27,12 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 
 import faults
 import net
 import workloads
 import world as worlds
+from waiting import Late, log_bytes, wait_for
 
 ACKS_MIN = 100
 TRIES = 3
@@ -45,15 +45,10 @@ MATRIX = [f"{w}x{f}" for f in faults.FAULTS for w in workloads.WORKLOADS]
 # ---- one run
 
 
-def log_bytes(broker, topic, partition):
-    path = pathlib.Path(broker.place, "data", f"{topic}-{partition}")
-    return b"".join(file.read_bytes() for file in sorted(path.glob("*.log")))
-
-
 def differing(world, topic):
     """Partitions whose logs are not the same bytes at all brokers."""
     return [p for p in range(workloads.PARTITIONS)
-            if len({hashlib.sha256(log_bytes(b, topic, p)).digest() for b in world.brokers}) > 1]
+            if len({hashlib.sha256(log_bytes(f"{b.place}/data", topic, p)).digest() for b in world.brokers}) > 1]
 
 
 def misfortunes(world, topic, fault, load, seconds):
@@ -67,7 +62,7 @@ def misfortunes(world, topic, fault, load, seconds):
 
 def watch(world, topic, fault, load, seconds):
     """The fault, the healing, and the end of the workload, which checks what it was told."""
-    worlds.wait_for(load.count, "the first acknowledgements", lambda n: n > ACKS_MIN)
+    wait_for(load.count, "the first acknowledgements", lambda n: n > ACKS_MIN)
     before = load.count()
     world.healed_s.clear()
     bites = misfortunes(world, topic, fault, load, seconds)
@@ -75,7 +70,7 @@ def watch(world, topic, fault, load, seconds):
     world.heal()
     faults.whole(world, topic)
     after = load.count()
-    worlds.wait_for(load.count, "acknowledgements afterwards", lambda n: n > after + ACKS_MIN)
+    wait_for(load.count, "acknowledgements afterwards", lambda n: n > after + ACKS_MIN)
     load.check()
     load.end()
     return {"acks": load.count(), "during": acks, "bites": bites,
@@ -86,17 +81,17 @@ def run(world, cell, number, seconds):
     """One run of a cell; returns what is to be said of it."""
     work, fault = cell.split("x")
     topic = f"{work}-{fault}-{number}".lower()
-    worlds.wait_for(lambda: world.tell("topics", "create", topic, "--partitions",
-                                       str(workloads.PARTITIONS), "--replication-factor", "3",
-                                       "--if-not-exists", "--config", "min.insync.replicas=2"),
-                    "the topic")
-    worlds.wait_for(lambda: world.is_whole(topic, workloads.PARTITIONS), "whole in-sync sets")
+    wait_for(lambda: world.tell("topics", "create", topic, "--partitions",
+                                str(workloads.PARTITIONS), "--replication-factor", "3",
+                                "--if-not-exists", "--config", "min.insync.replicas=2"),
+             "the topic")
+    wait_for(lambda: world.is_whole(topic, workloads.PARTITIONS), "whole in-sync sets")
     load = workloads.WORKLOADS[work](world, topic)
     try:
         found = watch(world, topic, faults.FAULTS[fault], load, seconds)
     finally:
         load.stop()
-    worlds.wait_for(lambda: differing(world, topic), "equal logs", lambda v: v == [], 20)
+    wait_for(lambda: differing(world, topic), "equal logs", lambda v: v == [], 20)
     for broker in world.brokers:
         broker.check_end()
     world.tell("topics", "delete", topic)
@@ -154,7 +149,7 @@ def run_until_valid(world, cell, number, args, state):
             state.add(cell, "invalid", why=str(why))
             world.heal()
             continue
-        except (worlds.Violation, RuntimeError) as why:
+        except (worlds.Violation, Late, RuntimeError) as why:
             progress("")
             print(f"FAIL {cell}: {why}", flush=True)
             state.add(cell, "failed", why=str(why))

@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 
-from world import BROKERS, HEAL_S, Invalid, Violation, wait_for
+from world import BROKERS, Invalid, Violation, wait_for
 
 PARTITIONS = 8
 RATE = 1000  # a second, of each of two producers
@@ -262,7 +262,7 @@ class Churn(Readers):
         for name, expected in self.is_there.items():
             if expected is not None:
                 wait_for(lambda: self.world.ask("topics", "list"), f"whether {name} is there",
-                         lambda names, n=name, e=expected: (n in names) == e, HEAL_S)
+                         lambda names, n=name, e=expected: (n in names) == e)
         if not self.done["create"] or not self.done["delete"]:
             raise Violation(f"no topic could be made or deleted: {dict(self.done)}")
         for name, expected in self.is_there.items():

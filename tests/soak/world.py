@@ -8,16 +8,18 @@ import random
 import signal
 import struct
 import subprocess
-import time
+import sys
 
 import net
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/cluster"))
+from waiting import wait_for  # noqa: E402 (the path is set above)
+
 BROKERS = 3
 PORT = 9092
 SESSION_MS = 4000
 LAG_MS = 3000
-HEAL_S = 60
 STOP_S = 10
 SETTINGS = {
     "zookeeper.session.timeout.ms": SESSION_MS,
@@ -34,21 +36,6 @@ class Violation(Exception):
 
 class Invalid(Exception):
     """The run proves nothing."""
-
-
-class NotHealed(Violation):
-    """All faults have ended, and the cluster is not what it was."""
-
-
-def wait_for(ask, what, ok=bool, seconds=HEAL_S):
-    end = time.monotonic() + seconds
-    while True:
-        got = ask()
-        if got is not None and ok(got):
-            return got
-        if time.monotonic() > end:
-            raise NotHealed(f"{what}: not within {seconds} s; last seen {got}")
-        time.sleep(0.1)
 
 
 class Disk:
