@@ -56,8 +56,8 @@ static const char *cure_of(enum err err)
     }
 }
 
-static void print_failure(const struct tool *t, enum err err, struct str message, const char *fmt,
-                          va_list args)
+printf_like(4, 0) static void print_failure(const struct tool *t, enum err err, struct str message,
+                                            const char *fmt, va_list args)
 {
     const char *cure = cure_of(err);
     bool is_told = message.n > 0;
