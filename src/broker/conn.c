@@ -352,6 +352,27 @@ static bool waits_for_commit(const struct conn *c, const struct request *r)
     return false;
 }
 
+/*
+ * Metadata is as of when it is sent: made at once, it would wait behind produces that wait for
+ * followers, and tell a client that has heard better meanwhile who led before (lease.c).
+ */
+static bool waits_for_its_turn(struct conn *c, struct request *r)
+{
+    if (get_i16(r->frame->data) != API_METADATA)
+        return false;
+    LIST_EACH (node, &c->requests) {
+        const struct request *before = LIST_ENTRY(node, const struct request, link);
+
+        if (before == r)
+            break;
+        if (before->state != REQUEST_REPLIED) {
+            fetch_hurry_before(r);
+            return true;
+        }
+    }
+    return false;
+}
+
 void conn_start_requests(struct conn *c)
 {
     /* A handler may answer at once and bring us here again. */
@@ -367,6 +388,8 @@ void conn_start_requests(struct conn *c)
             continue;
         if (waits_for_commit(c, r))
             break;
+        if (waits_for_its_turn(c, r))
+            continue;
         request_start(r);
     }
     c->starting = false;
