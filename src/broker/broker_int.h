@@ -92,6 +92,9 @@ void keeper_session_free(struct broker *b);
 
 /* Whether nobody else can have been elected leader of what this broker leads. */
 bool broker_is_sure(const struct shard *s);
+/* Returns the request when this broker is sure, or has not been for so long that it answers with
+ * what it knows. On the control loop, in a cluster. */
+void lease_await(struct control *c, struct request *r);
 
 /* ---- counting --------------------------------------------------------------------------- */
 

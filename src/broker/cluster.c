@@ -377,6 +377,7 @@ struct cluster *cluster_new(struct control *c)
     k->ruled = -1;
     list_init(&k->announcements);
     list_init(&k->hearings);
+    list_init(&k->doubtful);
     notes_read(k);
     list_init(&k->proposals);
     k->peers = broker_client(c->loop, c->broker,

@@ -41,6 +41,9 @@ struct cluster {
     bool is_connected; /* to the keeper */
     bool is_told;      /* the controller has told this life everything */
     struct io_timer lease;
+    int64_t lease_due_ns;      /* 0: it was never begun */
+    int64_t doubts_since_ns;   /* not sure; 0: it is, or has not noticed */
+    struct list doubtful;      /* struct doubtful: requests that wait until it is sure */
     struct lost_replica *lost; /* partitions that this broker may not lead */
     int32_t lost_count;
     /* the election */
@@ -128,6 +131,8 @@ void notes_write(struct cluster *k);
 void lease_begin(struct cluster *k);
 /* The session has ended. */
 void lease_end(struct cluster *k);
+/* The session is connected, again perhaps. */
+void lease_connected(struct cluster *k);
 
 /* ---- lost.c ------------------------------------------------------------------------------ */
 

@@ -115,6 +115,8 @@ static void keeper_changed(void *ctx, enum keeper_state state)
         return;
     if (b->control->cluster)
         b->control->cluster->is_connected = state == KEEPER_CONNECTED;
+    if (b->control->cluster && state == KEEPER_CONNECTED)
+        lease_connected(b->control->cluster);
     if (state == KEEPER_EXPIRED && !b->control->stopping)
         renew(b);
     else if (state == KEEPER_FAILED)

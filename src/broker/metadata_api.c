@@ -257,7 +257,7 @@ static bool wants_creation(const struct request *r)
     return false;
 }
 
-void handle_metadata(struct request *r)
+static void tell_metadata(struct request *r)
 {
     if (has_early_ids(r))
         refuse_early_ids(r);
@@ -265,6 +265,14 @@ void handle_metadata(struct request *r)
         request_to_control(r, topics_auto_create, answer_metadata);
     else
         answer_metadata(r);
+}
+
+void handle_metadata(struct request *r)
+{
+    if (broker_is_sure(r->shard))
+        tell_metadata(r);
+    else
+        request_to_control(r, lease_await, tell_metadata);
 }
 
 /* ---- DescribeCluster -------------------------------------------------------------------- */

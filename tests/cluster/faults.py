@@ -22,7 +22,9 @@ import time
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import OffsetOutOfRangeError
 
-from waiting import HEAL_S, log_bytes, wait_for
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "differential"))
+from peer import Peer  # noqa: E402
+from waiting import HEAL_S, log_bytes, wait_for  # noqa: E402
 
 SESSION_MS = 4000
 PARTITIONS = 4
@@ -254,13 +256,27 @@ def follower_is_killed(cluster, topic):
     broker.start()
 
 
+def leads_by_metadata(peer, topic):
+    """Leaders, as an old client asks for them; a broker that stands still makes it wait."""
+    found = peer.ask("Metadata", 4, {"topics": [{"name": topic}],
+                                     "allow_auto_topic_creation": False})["topics"][0]
+    return {p["partition_index"]: p["leader_id"] for p in found["partitions"]}
+
+
 def leader_stands_still(cluster, topic):
     broker = cluster.brokers[leader_of(cluster, topic) - 1]
+    peer = Peer("a client", broker.address(), False)
+    assert leads_by_metadata(peer, topic)[0] == broker.number
     broker.send(signal.SIGSTOP)
+    told = []
+    asker = threading.Thread(target=lambda: told.append(leads_by_metadata(peer, topic)))
+    asker.start()
     wait_for(lambda: leader_of(cluster, topic), "another leader", lambda n: n != broker.number)
     time.sleep(2)
     # It finds that its session has ended, and begins another one.
     broker.send(signal.SIGCONT)
+    asker.join()
+    assert told[0][0] != broker.number, "it tells what was true before it stood still"
 
 
 def controller_stands_still(cluster, topic):
