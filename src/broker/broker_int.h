@@ -564,6 +564,7 @@ struct produce_part {
     struct str message; /* for people; null */
     int64_t log_start_offset;
     struct topic_config config; /* as of the request */
+    bool is_replicated;         /* others have led the partition, or may */
     bool is_large;              /* validated by a job */
     bool is_home;               /* home shard only: answered */
 };

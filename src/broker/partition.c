@@ -228,6 +228,7 @@ void partition_append(struct partition *p, struct produce_part *part)
         return;
     }
     part->append.leader_epoch = p->replica.leader_epoch;
+    part->is_replicated = p->replica.member_count > 1;
     err = log_append(p->log, &part->append);
     part->log_start_offset = log_start_offset(p->log);
     if (!err && !part->append.is_duplicate)

@@ -17,6 +17,8 @@
  * does and is not: out of order, and not by the producer's fault. That is said by an error that
  * makes it send both again, in their order. OUT_OF_ORDER_SEQUENCE_NUMBER would make librdkafka take
  * a new epoch, under which it sends again what it has in flight to others, and may be there.
+ * The batch that is missing may also have been refused by another broker, which led before: where
+ * there are several replicas a gap has REFUSED_NS to be filled before it is called one.
  */
 #include "broker/broker_int.h"
 
@@ -165,16 +167,24 @@ static bool is_for_now(enum err err)
            err == ERR_KAFKA_STORAGE_ERROR;
 }
 
-/* Behind a batch of its producer that was refused for now: so is this one. */
+/* Behind a batch of its producer that was refused for now, here or elsewhere: so is this one. */
 static void refuse_what_follows(struct conn *c, struct produce_part *part, int64_t now_ns)
 {
-    if (is_for_now(part->err)) {
+    bool is_gap = part->err == ERR_OUT_OF_ORDER_SEQUENCE_NUMBER;
+    bool is_behind = is_gap && c->refused_ns > 0 && c->refused_producer == producer_of(part);
+
+    if (is_for_now(part->err) || (is_gap && part->is_replicated && !is_behind)) {
         c->refused_producer = producer_of(part);
         c->refused_ns = now_ns;
-    } else if (part->err == ERR_OUT_OF_ORDER_SEQUENCE_NUMBER && c->refused_ns > 0 &&
-               now_ns - c->refused_ns < REFUSED_NS && c->refused_producer == producer_of(part)) {
+        is_behind = is_gap;
+    }
+    if (!is_behind)
+        return;
+    if (now_ns - c->refused_ns < REFUSED_NS) {
         part->err = ERR_NOT_LEADER_OR_FOLLOWER;
         part->message = STR_LIT("the batch before it was refused for now: send both again");
+    } else {
+        c->refused_ns = 0;
     }
 }
 

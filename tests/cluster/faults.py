@@ -22,8 +22,10 @@ import time
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import OffsetOutOfRangeError
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "differential"))
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path[:0] = [os.path.join(TESTS, "differential"), os.path.join(TESTS, "clients", "produce")]
 from peer import Peer  # noqa: E402
+from refused import NOT_LEADER, OUT_OF_ORDER, PATIENCE_S, produce  # noqa: E402
 from waiting import HEAL_S, log_bytes, wait_for  # noqa: E402
 
 SESSION_MS = 4000
@@ -403,6 +405,21 @@ def offsets_behind_the_end_are_refused(cluster):
     print("ok   offsets_behind_the_end_are_refused", flush=True)
 
 
+def gaps_may_be_filled_from_elsewhere(cluster):
+    """What a batch leaves out may have been refused by who led before, and come a moment later."""
+    cluster.tell("topics", "create", "gaps", "--partitions", "1", "--replication-factor", "3")
+    peer = Peer("a client", cluster.brokers[leader_of(cluster, "gaps") - 1].address(), False)
+    number = peer.ask("InitProducerId", 1, {
+        "transactional_id": None, "transaction_timeout_ms": -1})["producer_id"]
+    for sequence, wanted in ((0, 0), (2, NOT_LEADER), (1, 0), (2, 0), (7, NOT_LEADER)):
+        got = produce(peer, "gaps", number, sequence)
+        assert got == wanted, f"batch {sequence}: error {got} instead of {wanted}"
+    time.sleep(PATIENCE_S)
+    got = produce(peer, "gaps", number, 7)
+    assert got == OUT_OF_ORDER, f"a gap that stays: error {got} instead of {OUT_OF_ORDER}"
+    print("ok   gaps_may_be_filled_from_elsewhere", flush=True)
+
+
 def main():
     program, zookeeper, work, *names = sys.argv[1:]
     cluster = Cluster(program, zookeeper, work)
@@ -425,6 +442,7 @@ def main():
                 break
         else:
             offsets_behind_the_end_are_refused(cluster)
+            gaps_may_be_filled_from_elsewhere(cluster)
     finally:
         for broker in cluster.brokers:
             if broker.process.poll() is None:
