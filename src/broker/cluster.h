@@ -66,6 +66,12 @@ struct cluster {
     bool is_listing;
     bool must_list;
     int32_t last_note;
+    /* log directories that have failed: dir_failures.c */
+    int dirs_failed; /* here, as it was noted */
+    struct keeper_watch dirs_watch;
+    struct keeper_call dirs_call;
+    bool is_listing_dirs;
+    bool must_list_dirs;
     /* changes of in-sync sets that leaders here propose */
     struct list proposals; /* struct isr_change */
     struct leave *leave;
@@ -115,6 +121,8 @@ void rule_let_go(struct cluster *k, int32_t broker_id,
 
 /* A broker's process is gone, although its session has not ended: what it leads moves. */
 void rule_suspect(struct cluster *k, int32_t broker_id);
+/* This broker may have been told to lead what it cannot lead. */
+void rule_refuse_own(struct cluster *k);
 /* A broker does not lead a partition that it was told to lead: another one does, or nobody. */
 void rule_refused(struct cluster *k, int32_t broker_id, struct uuid topic_id, int32_t index);
 
@@ -147,6 +155,15 @@ void lost_note(struct cluster *k, struct uuid topic_id, int32_t index);
 /* It is lost, and not served here yet. */
 bool lost_has(const struct cluster *k, struct uuid topic_id, int32_t index);
 
+/* ---- dir_failures.c --------------------------------------------------------------------- */
+
+/* A log directory of this broker has failed, and others work. */
+void dir_failures_note(struct cluster *k);
+/* The replica of this broker is in a directory that has failed. */
+bool dir_failures_have(const struct cluster *k, struct uuid topic_id, int32_t index);
+/* As the controller: directories that fail from now on, or have failed and nobody has heard. */
+void dir_failures_watch(struct cluster *k);
+
 /* ---- leave.c ---------------------------------------------------------------------------- */
 
 /* This broker stops: first the controller moves what it leads, if it can be asked. */
@@ -162,6 +179,8 @@ struct announcement;
 
 /* Each live broker is told what it does not know yet. */
 void announce(struct cluster *k);
+/* This one forgets what it was told, and hears it once more; this broker itself may be meant. */
+void announce_again(struct cluster *k, int32_t broker_id);
 /* All that can be reached know all. */
 bool announcements_are_done(struct cluster *k);
 /* The rule has ended: nobody is told anything. The next rule knows of nobody what it was told. */

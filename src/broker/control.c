@@ -443,6 +443,8 @@ static void dir_failed(struct io_msg *msg)
         working += !log_dir_has_failed(b->dirs[i]);
     if (working == 0)
         control_stop(b->control, ERR_KAFKA_STORAGE_ERROR, "every log directory has failed");
+    else if (b->control->cluster)
+        dir_failures_note(b->control->cluster);
 }
 
 void control_dir_failed(struct broker *b)

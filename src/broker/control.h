@@ -175,6 +175,10 @@ void store_set_broker_configs(struct store_ops *ops, int32_t broker_id, bool exi
                               const struct config_overrides *o);
 /* Tells the other brokers of a cluster that this configuration has changed. A null name: of all. */
 void store_note_config_change(struct store_ops *ops, enum znode_entity entity, struct str name);
+/* Tells the controller that a log directory of this broker has failed. */
+void store_note_dir_failure(struct store_ops *ops, int32_t broker_id);
+/* The controller has heard. */
+void store_remove_dir_event(struct store_ops *ops, const char *child);
 /* A note that everybody has read. */
 void store_remove_config_note(struct store_ops *ops, const char *child);
 void store_mark_deletion(struct store_ops *ops, struct str name);

@@ -177,6 +177,11 @@ void handle_update_metadata(struct request *r)
     request_to_control(r, obey_states, request_reply);
 }
 
+static bool is_unusable(const struct cluster *k, struct uuid topic_id, int32_t index)
+{
+    return lost_has(k, topic_id, index) || dir_failures_have(k, topic_id, index);
+}
+
 /* What this broker cannot do: the controller elects again. */
 static void refuse_lost(struct cluster *k, const struct leader_and_isr_request *in,
                         struct leader_and_isr_response *out)
@@ -186,7 +191,7 @@ static void refuse_lost(struct cluster *k, const struct leader_and_isr_request *
 
         for (int32_t i = 0; i < topic->partition_states.n; i++)
             if (topic->partition_states.v[i].leader == k->control->broker->node_id &&
-                lost_has(k, topic->topic_id, topic->partition_states.v[i].partition_index))
+                is_unusable(k, topic->topic_id, topic->partition_states.v[i].partition_index))
                 out->topics.v[t].partition_errors.v[i].error_code =
                     err_wire(ERR_KAFKA_STORAGE_ERROR);
     }

@@ -203,19 +203,29 @@ void rule_refused(struct cluster *k, int32_t broker_id, struct uuid topic_id, in
         control_enqueue(k->control, xcalloc(1, sizeof(struct task)), refusals_run);
 }
 
-/* What this broker was given by itself, and has lost. */
-static void refuse_own(struct cluster *k)
+static void refuse_if_led(struct cluster *k, struct uuid topic_id, int32_t index)
 {
     const struct control *c = k->control;
+    const struct metadata_topic *topic = metadata_find_topic_id(c->image, topic_id);
+    const struct metadata_partition *p = topic ? metadata_find_partition(topic, index) : NULL;
 
-    for (int32_t i = 0; i < k->lost_count; i++) {
-        const struct lost_replica *l = &k->lost[i];
-        const struct metadata_topic *topic = metadata_find_topic_id(c->image, l->topic_id);
-        const struct metadata_partition *p = topic ? metadata_find_partition(topic, l->index)
-                                                   : NULL;
+    if (p && p->leader == c->broker->node_id)
+        rule_refused(k, c->broker->node_id, topic_id, index);
+}
 
-        if (p && p->leader == c->broker->node_id && lost_has(k, l->topic_id, l->index))
-            rule_refused(k, c->broker->node_id, l->topic_id, l->index);
+/* What this broker was given by itself, and has lost, or has in a directory that has failed. */
+void rule_refuse_own(struct cluster *k)
+{
+    for (int32_t i = 0; i < k->lost_count; i++)
+        if (lost_has(k, k->lost[i].topic_id, k->lost[i].index))
+            refuse_if_led(k, k->lost[i].topic_id, k->lost[i].index);
+    if (k->dirs_failed == 0)
+        return;
+    LIST_EACH (node, &k->control->partitions) {
+        const struct partition *p = LIST_ENTRY(node, const struct partition, of_control);
+
+        if (dir_failures_have(k, p->topic_id, p->index))
+            refuse_if_led(k, p->topic_id, p->index);
     }
 }
 
@@ -247,7 +257,7 @@ static void reconciled(struct control *c, void *ctx)
 
     announce(c->cluster);
     continue_moves(c);
-    refuse_own(c->cluster);
+    rule_refuse_own(c->cluster);
     carrying_end(y, ERR_NONE);
 }
 
@@ -575,6 +585,7 @@ static void taken_over(struct control *c, void *ctx, enum err err)
         trace_info("controller.took_over", "epoch=%d brokers=%d topics=%d", t->cluster->rule->epoch,
                    c->image->broker_count, c->image->topic_count);
         lease_begin(t->cluster);
+        dir_failures_watch(t->cluster);
         topics_resume_deletions(c);
     }
     free(t);

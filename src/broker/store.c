@@ -167,6 +167,18 @@ void store_remove_config_note(struct store_ops *ops, const char *child)
     add_op(ops, KEEPER_DELETE, xasprintf("%s/%s", ZNODE_CONFIG_CHANGES, child), NULL);
 }
 
+void store_note_dir_failure(struct store_ops *ops, int32_t broker_id)
+{
+    add_op(ops, KEEPER_CREATE, xstrdup(ZNODE_LOG_DIR_EVENT_PREFIX),
+           znode_log_dir_event_json(broker_id));
+    ops->v[ops->n - 1].is_sequential = true;
+}
+
+void store_remove_dir_event(struct store_ops *ops, const char *child)
+{
+    add_op(ops, KEEPER_DELETE, xasprintf("%s/%s", ZNODE_LOG_DIR_EVENTS, child), NULL);
+}
+
 void store_mark_deletion(struct store_ops *ops, struct str name)
 {
     add_op(ops, KEEPER_CREATE, znode_delete_topic_path(name), NULL);

@@ -28,6 +28,7 @@ struct node {
     int64_t starts_ns;    /* a supervisor starts it again, then; INT64_MAX: it is not down */
     int64_t broker_epoch; /* of its last registration, as it says */
     bool is_harmed;       /* its disk, on purpose: it may find damage, and stop for it */
+    bool has_two_dirs;    /* from its next life on */
     bool is_ready;
     bool is_stopped; /* by itself or as it was asked */
     enum err stop_err;

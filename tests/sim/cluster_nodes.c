@@ -26,7 +26,7 @@ static struct config *settings(const struct node *n)
 
     node_set(c, "node.id=%d", n->id);
     node_set(c, "listeners=PLAINTEXT://%s:%d", sim_host_address(n->host), BROKER_PORT);
-    node_set(c, "log.dirs=/data");
+    node_set(c, "log.dirs=%s", n->has_two_dirs ? "/data,/more" : "/data");
     node_set(c, "num.shards=%d", n->run->plan.shards);
     node_set(c, "auto.create.topics.enable=false");
     node_set(c, "zookeeper.session.timeout.ms=%d", SESSION_MS);

@@ -28,6 +28,8 @@
     X(s27_who_lost_records_and_who_missed_them_wait_for_the_third, ELECT_ANYBODY)                  \
     X(s28_a_write_that_failed_is_the_last_one, NOTHING)                                            \
     X(s28_a_sync_that_failed_acknowledges_nothing, TRUST_FAILED_SYNC)                              \
+    X(s28_a_log_directory_fails_and_others_lead_what_is_there, NOTHING)                            \
+    X(s28_the_controllers_log_directory_fails_and_others_lead_what_is_there, NOTHING)              \
     X(s29_a_consumer_of_another_epoch_is_told_so, NOTHING)                                         \
     X(s31_a_start_that_is_killed_anywhere_is_followed_by_another, CUT_ONE_TOO_MANY)                \
     X(s32_a_segment_is_there_when_its_records_are_acknowledged, SKIP_DIRECTORY_SYNC)               \

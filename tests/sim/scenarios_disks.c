@@ -206,6 +206,50 @@ void s28_a_sync_that_failed_acknowledges_nothing(struct script *s)
     script_ends(s, "m1");
 }
 
+static void give_two_dirs(struct script *s, int id)
+{
+    script_stop(s, id);
+    script_node(s, id)->has_two_dirs = true;
+    script_start(s, id);
+}
+
+/* The leader goes on without what is in the one that fails. */
+static void lose_dir(struct script *s, int id, int next, const char *replicas, const char *state)
+{
+    struct node *n = script_node(s, id);
+
+    script_topic(s, replicas, "min.insync.replicas=2");
+    script_write(s, id, ALL, "m1", ERR_NONE);
+    n->is_harmed = true;
+    sim_disk_fail_nth(n->host, SIM_CALL_SYNC, 1);
+    script_end_write(s, script_begin_write(s, id, ALL, "m2"), ERR_KAFKA_STORAGE_ERROR);
+    script_await(s, next, state);
+    script_write(s, next, ALL, "m3", ERR_NONE);
+    if (!node_lives(n))
+        script_fail(s, "broker %d has ended for one of two directories", id);
+    script_kill(s, id);
+    n->is_harmed = false;
+    script_start(s, id);
+    script_ends(s, "m1 m3");
+}
+
+void s28_a_log_directory_fails_and_others_lead_what_is_there(struct script *s)
+{
+    give_two_dirs(s, A);
+    lose_dir(s, A, B, "1,2,3", "isr 2,3 leader 2");
+}
+
+/* Nobody has to tell it, nor can anybody. */
+void s28_the_controllers_log_directory_fails_and_others_lead_what_is_there(struct script *s)
+{
+    give_two_dirs(s, C);
+    script_stop(s, A);
+    script_stop(s, B);
+    script_start(s, B);
+    script_start(s, A);
+    lose_dir(s, C, A, "3,1,2", "isr 1,2 leader 1");
+}
+
 #define START_CALLS_MAX 200
 
 /* At every call of a start, by a kill and by a power cut in turn. */
