@@ -296,6 +296,7 @@ struct conn {
     size_t request_bytes;
     int64_t refused_producer; /* whose batch was last refused for now, when */
     int64_t refused_ns;       /* 0: none was */
+    struct gap *gaps;         /* in what its producers send (produce.c); NULL: never one */
     bool start_blocked;       /* a validation is under way: nothing starts behind it */
     bool starting;
     bool read_closed; /* the peer has closed, or sent something that ends the connection */

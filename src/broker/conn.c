@@ -52,6 +52,7 @@ void conn_try_free(struct conn *c)
     io_buf_unref(c->ready_chunk);
     atomic_fetch_sub_explicit(&s->broker->conn_count, 1, memory_order_relaxed);
     counter_add(&counts_of(c)->closed, 1);
+    free(c->gaps);
     free(c);
     shard_conn_gone(s);
 }

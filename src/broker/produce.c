@@ -167,34 +167,92 @@ static bool is_for_now(enum err err)
            err == ERR_KAFKA_STORAGE_ERROR;
 }
 
-/* Behind a batch of its producer that was refused for now, here or elsewhere: so is this one. */
-static void refuse_what_follows(struct conn *c, struct produce_part *part, int64_t now_ns)
-{
-    bool is_gap = part->err == ERR_OUT_OF_ORDER_SEQUENCE_NUMBER;
-    bool is_behind = is_gap && c->refused_ns > 0 && c->refused_producer == producer_of(part);
+/* ---- gaps ------------------------------------------------------------------------------- */
 
-    if (is_for_now(part->err) || (is_gap && part->is_replicated && !is_behind)) {
+#define GAPS_MAX 64 /* that a connection remembers */
+
+/* What is missing before a batch that was refused, and may be on its way. */
+struct gap {
+    int64_t producer;
+    const struct partition *partition; /* only to compare */
+    int64_t since_ns;                  /* 0: none */
+};
+
+static struct gap *find_gap(struct conn *c, const struct produce_part *part)
+{
+    int64_t producer = c->gaps ? producer_of(part) : -1;
+
+    for (int i = 0; c->gaps && i < GAPS_MAX; i++)
+        if (c->gaps[i].since_ns > 0 && c->gaps[i].producer == producer &&
+            c->gaps[i].partition == part->partition)
+            return &c->gaps[i];
+    return NULL;
+}
+
+/* False: it has so many that it is not to be believed. */
+static bool note_gap(struct conn *c, const struct produce_part *part, int64_t now_ns)
+{
+    struct gap *oldest;
+
+    if (!c->gaps)
+        c->gaps = xcalloc(GAPS_MAX, sizeof(*c->gaps));
+    oldest = &c->gaps[0];
+    for (int i = 1; i < GAPS_MAX; i++)
+        if (c->gaps[i].since_ns < oldest->since_ns)
+            oldest = &c->gaps[i];
+    if (oldest->since_ns > 0 && now_ns - oldest->since_ns < 2 * REFUSED_NS)
+        return false;
+    *oldest = (struct gap){
+        .producer = producer_of(part), .partition = part->partition, .since_ns = now_ns};
+    return true;
+}
+
+/* Another leader may have refused what is missing. */
+static bool may_be_filled(struct conn *c, const struct produce_part *part, int64_t now_ns)
+{
+    struct gap *gap = find_gap(c, part);
+
+    if (!gap)
+        return part->is_replicated && note_gap(c, part, now_ns);
+    if (now_ns - gap->since_ns < REFUSED_NS)
+        return true;
+    gap->since_ns = 0;
+    return false;
+}
+
+/* A batch of its producer was refused for now, over this connection. */
+static bool is_behind_refused(const struct conn *c, const struct produce_part *part, int64_t now_ns)
+{
+    return c->refused_ns > 0 && now_ns - c->refused_ns < REFUSED_NS &&
+           c->refused_producer == producer_of(part);
+}
+
+static void judge_gap(struct conn *c, struct produce_part *part, int64_t now_ns)
+{
+    struct gap *gap;
+
+    if (!part->err && (gap = find_gap(c, part)))
+        gap->since_ns = 0;
+    if (is_for_now(part->err)) {
         c->refused_producer = producer_of(part);
         c->refused_ns = now_ns;
-        is_behind = is_gap;
     }
-    if (!is_behind)
+    if (part->err != ERR_OUT_OF_ORDER_SEQUENCE_NUMBER ||
+        (!is_behind_refused(c, part, now_ns) && !may_be_filled(c, part, now_ns)))
         return;
-    if (now_ns - c->refused_ns < REFUSED_NS) {
-        part->err = ERR_NOT_LEADER_OR_FOLLOWER;
-        part->message = STR_LIT("the batch before it was refused for now: send both again");
-    } else {
-        c->refused_ns = 0;
-    }
+    part->err = ERR_NOT_LEADER_OR_FOLLOWER;
+    part->message = STR_LIT("a batch before it is missing, and may be on its way: send both again");
 }
+
+/* ---- home ------------------------------------------------------------------------------- */
 
 static void part_home(struct produce_part *part)
 {
     struct produce *p = part->produce;
 
     part->is_home = true;
-    if (part->err && p->request)
-        refuse_what_follows(p->request->conn, part, shard_now_ns(p->shard));
+    if (p->request)
+        judge_gap(p->request->conn, part, shard_now_ns(p->shard));
     if (--p->pending == 0 && p->request)
         answer(p);
     free_if_home(p);
