@@ -575,6 +575,19 @@ void partition_append(struct partition *p, struct produce_part *part);
 /* On the owner: the part is answered and goes home. */
 void produce_part_done(struct produce_part *part, enum err err);
 
+/* ---- hints.c ---------------------------------------------------------------------------- */
+
+/* Leaders that one answer names; lives as long as its request. Begins as zero but for that. */
+struct hints {
+    struct request *request;
+    const struct metadata_broker **brokers; /* each once: where they are is said once */
+    int32_t count;
+};
+
+/* Another broker leads that partition. False when none is known that the client can reach. */
+bool hints_find(struct hints *h, struct str name, struct uuid topic_id, int32_t index,
+                int32_t *leader, int32_t *leader_epoch);
+
 /* ---- fetch ------------------------------------------------------------------------------ */
 
 /* Up to where a fetch reads. */

@@ -81,26 +81,59 @@ static void fill_part(struct request *r, struct produce_response_partition *out,
         out->log_append_time_ms = part->append.max_timestamp;
 }
 
+static void fill_hint(struct hints *hints, const struct produce_request_topic *topic,
+                      struct produce_response_partition *out)
+{
+    if (out->error_code == err_wire(ERR_NOT_LEADER_OR_FOLLOWER))
+        hints_find(hints, topic->name, topic->topic_id, out->index, &out->current_leader.leader_id,
+                   &out->current_leader.leader_epoch);
+}
+
+static void fill_nodes(const struct hints *hints, struct produce_response *out)
+{
+    struct request *r = hints->request;
+
+    out->node_endpoints.n = hints->count;
+    out->node_endpoints.v = request_array(r, &produce_response_node_schema, hints->count);
+    for (int32_t i = 0; i < hints->count; i++) {
+        struct produce_response_node *node = &out->node_endpoints.v[i];
+
+        node->node_id = hints->brokers[i]->id;
+        node->rack = hints->brokers[i]->rack;
+        (void)request_broker_address(r, hints->brokers[i], &node->host, &node->port);
+    }
+}
+
+static void fill_topic(struct hints *hints, const struct produce_request_topic *from,
+                       struct produce_response_topic *to, const struct produce_part *part)
+{
+    struct request *r = hints->request;
+
+    to->name = from->name;
+    to->topic_id = from->topic_id;
+    to->partitions.n = MAX(from->partitions.n, 0);
+    to->partitions.v = request_array(r, &produce_response_partition_schema, to->partitions.n);
+    for (int32_t i = 0; i < to->partitions.n; i++) {
+        fill_part(r, &to->partitions.v[i], &part[i], from->partitions.v[i].index);
+        fill_hint(hints, from, &to->partitions.v[i]);
+    }
+}
+
 static void fill_response(struct produce *p)
 {
     struct request *r = p->request;
     const struct produce_request *in = r->in;
     struct produce_response *out = r->out;
     const struct produce_part *part = p->parts;
+    struct hints hints = {.request = r};
 
     out->responses.n = MAX(in->topics.n, 0);
     out->responses.v = request_array(r, &produce_response_topic_schema, out->responses.n);
     for (int32_t t = 0; t < out->responses.n; t++) {
-        const struct produce_request_topic *from = &in->topics.v[t];
-        struct produce_response_topic *to = &out->responses.v[t];
-
-        to->name = from->name;
-        to->topic_id = from->topic_id;
-        to->partitions.n = MAX(from->partitions.n, 0);
-        to->partitions.v = request_array(r, &produce_response_partition_schema, to->partitions.n);
-        for (int32_t i = 0; i < to->partitions.n; i++)
-            fill_part(r, &to->partitions.v[i], part++, from->partitions.v[i].index);
+        fill_topic(&hints, &in->topics.v[t], &out->responses.v[t], part);
+        part += MAX(in->topics.v[t].partitions.n, 0);
     }
+    fill_nodes(&hints, out);
 }
 
 static bool count_errors(const struct produce *p)

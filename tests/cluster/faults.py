@@ -26,7 +26,7 @@ from kafka.errors import OffsetOutOfRangeError
 TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path[:0] = [os.path.join(TESTS, "differential"), os.path.join(TESTS, "clients", "produce")]
 from peer import Peer  # noqa: E402
-from refused import NOT_LEADER, OUT_OF_ORDER, PATIENCE_S, produce  # noqa: E402
+from refused import NOT_LEADER, OUT_OF_ORDER, PATIENCE_S, produce, produce_as  # noqa: E402
 from waiting import HEAL_S, log_bytes, wait_for  # noqa: E402
 
 SESSION_MS = 4000
@@ -429,6 +429,23 @@ def gaps_may_be_filled_from_elsewhere(cluster):
     print("ok   gaps_may_be_filled_from_elsewhere", flush=True)
 
 
+def who_does_not_lead_says_who_does(cluster):
+    """Newer clients go there at once (KIP-951)."""
+    cluster.tell("topics", "create", "hints", "--partitions", "1", "--replication-factor", "3")
+    leader = cluster.brokers[leader_of(cluster, "hints") - 1]
+    for broker in cluster.brokers:
+        if broker is leader:
+            continue
+        peer = Peer("a client", broker.address(), False)
+        answer = produce_as(peer, 10, "hints", -1, -1)
+        part = answer["responses"][0]["partitions"][0]
+        assert part["error_code"] == NOT_LEADER, part
+        assert part["current_leader"]["leader_id"] == leader.number, part
+        nodes = [(n["node_id"], n["port"]) for n in answer["node_endpoints"]]
+        assert nodes == [(leader.number, leader.port)], nodes
+    print("ok   who_does_not_lead_says_who_does", flush=True)
+
+
 def main():
     program, zookeeper, work, *names = sys.argv[1:]
     cluster = Cluster(program, zookeeper, work)
@@ -442,6 +459,7 @@ def main():
         configurations_reach_everybody(cluster)
         topics_are_everywhere_when_made(cluster)
         racks_are_known(cluster)
+        who_does_not_lead_says_who_does(cluster)
         for name in names:
             try:
                 run(cluster, name)

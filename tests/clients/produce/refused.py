@@ -21,12 +21,16 @@ NOT_THERE, NOT_LEADER, OUT_OF_ORDER = 3, 6, 45
 PATIENCE_S = 5
 
 
-def produce(peer, topic, producer, sequence):
+def produce_as(peer, version, topic, producer, sequence):
     data = batch([record(0)], int(time.time() * 1000), producer_id=producer, producer_epoch=0,
                  base_sequence=sequence)
-    answer = peer.ask("Produce", 7, {
+    return peer.ask("Produce", version, {
         "transactional_id": None, "acks": -1, "timeout_ms": 10000, "topics": [
             {"name": topic, "partitions": [{"index": 0, "records": data}]}]})
+
+
+def produce(peer, topic, producer, sequence):
+    answer = produce_as(peer, 7, topic, producer, sequence)
     return answer["responses"][0]["partitions"][0]["error_code"]
 
 
