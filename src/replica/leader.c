@@ -89,6 +89,7 @@ static void note_position(struct replica_member *m, const struct replica_event *
 
     m->incarnation = f->incarnation;
     m->acked = MIN(f->acked, f->offset);
+    m->log_start = MAX(f->log_start, 0);
     if (!is_behind(m, &e->log))
         m->caught_up_ms = e->now_ms;
     else if (m->acked >= m->fetched_end)
@@ -291,4 +292,41 @@ void leader_review(struct replica *r, const struct replica_event *e, struct repl
     review_isr(r, e, fx);
     review_watermark(r, e, fx);
     fx->wake_ms = next_look(r, e);
+}
+
+/* ---- who is near a consumer ------------------------------------------------------------- */
+
+static bool stands_in(const struct metadata_image *image, int32_t id, struct str rack)
+{
+    const struct metadata_broker *b = metadata_find_broker(image, id);
+
+    return b && str_eq(b->rack, rack);
+}
+
+static bool is_nearer(const struct replica_member *m, const struct replica_member *than)
+{
+    if (m->acked != than->acked)
+        return m->acked > than->acked;
+    if (m->caught_up_ms != than->caught_up_ms)
+        return m->caught_up_ms > than->caught_up_ms;
+    return m->id > than->id;
+}
+
+int32_t replica_near(const struct replica *r, const struct metadata_image *image, struct str rack,
+                     int64_t offset)
+{
+    const struct replica_member *best = NULL;
+
+    if (r->role != REPLICA_LEADER || stands_in(image, r->self, rack))
+        return -1;
+    for (int32_t i = 0; i < r->member_count; i++) {
+        const struct replica_member *m = &r->members[i];
+
+        /* Who is not in sync may stay behind, and would be named again and again. */
+        if (!m->is_in_isr || !is_eligible(m) || m->acked < offset || m->log_start > offset)
+            continue;
+        if (m->id != r->self && stands_in(image, m->id, rack) && (!best || is_nearer(m, best)))
+            best = m;
+    }
+    return best ? best->id : -1;
 }

@@ -212,6 +212,12 @@ bool replica_knows_end(const struct replica *r)
     return r->role == REPLICA_LEADER && r->epoch_start >= 0 && r->high_watermark >= r->epoch_start;
 }
 
+bool replica_serves(const struct replica *r)
+{
+    return r->role == REPLICA_FOLLOWER && r->leader_watermark >= 0 && r->failures == 0 &&
+           !r->is_cutting;
+}
+
 enum err replica_check_epoch(const struct replica *r, int32_t epoch)
 {
     if (epoch < 0 || epoch == r->leader_epoch)

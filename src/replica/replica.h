@@ -9,7 +9,8 @@
  * high watermark goes and what a follower's fetch is answered; as follower, from where it fetches,
  * when it truncates. KIP-101, KIP-279, KIP-320 (epochs decide about truncation, and every question
  * is fenced by them), KIP-497 (the in-sync set changes by AlterPartition, one proposal at a time),
- * KIP-595 (a fetch finds the divergence), KIP-841, KIP-903 (whom a leader may propose).
+ * KIP-595 (a fetch finds the divergence), KIP-841, KIP-903 (whom a leader may propose), KIP-392
+ * (consumers may read at a follower).
  *
  * Pure: replica_step(state, event) fills in effects, which the caller carries out; completions
  * come back as events. The event carries the time and what the log is at this moment. One thread.
@@ -37,6 +38,7 @@ struct replica_member {
     int64_t incarnation;  /* its broker epoch at its last fetch; -1: it did not say */
     int64_t proposed_as;  /* its broker epoch when it was proposed */
     int64_t acked;        /* it has acknowledged everything below; -1: not heard of in this epoch */
+    int64_t log_start;    /* its log begins there, as of its last fetch */
     int64_t fetched_ms;   /* of its last fetch */
     int64_t fetched_end;  /* what the leader had acknowledged then */
     int64_t caught_up_ms; /* it had everything that it could be given at this time */
@@ -110,6 +112,7 @@ struct replica_fetch {
     int32_t leader_epoch; /* whom it believes to ask; -1: it did not say */
     int64_t offset;       /* it has every record below */
     int64_t acked;        /* and has acknowledged those below this one; at most offset */
+    int64_t log_start;    /* its log begins there; -1: it did not say */
     int32_t last_epoch;   /* of its last record; -1: it has none */
     int32_t found_epoch;  /* log_epoch_end(last_epoch) in our log: the epoch, */
     int64_t found_end;    /* and where it ends */
@@ -202,6 +205,20 @@ must_use enum err replica_check_isr(const struct replica *r);
  * epoch, that end could go back.
  */
 bool replica_knows_end(const struct replica *r);
+/*
+ * Whether a follower may serve consumers what lies below its high watermark. The watermark is true
+ * at any time, as nothing below it is ever cut without an unclean election; but only while the
+ * leader in force answers, and has agreed with this log, is there any news here, and is it known
+ * that an offset above the watermark is not one that this log has lost.
+ */
+bool replica_serves(const struct replica *r);
+/*
+ * Leader: the follower in `rack` that a consumer there should read `offset` from: in sync, alive,
+ * with that offset in its log or at its end; of several the one that has acknowledged most, then
+ * that was caught up last, then with the largest id. -1: none, or the leader stands there itself.
+ */
+int32_t replica_near(const struct replica *r, const struct metadata_image *image, struct str rack,
+                     int64_t offset);
 /* A client's or follower's idea of the leader epoch; negative: it has none.
  * ERR_FENCED_LEADER_EPOCH, ERR_UNKNOWN_LEADER_EPOCH. */
 must_use enum err replica_check_epoch(const struct replica *r, int32_t epoch);

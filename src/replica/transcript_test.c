@@ -782,6 +782,148 @@ static void who_does_not_lead_any_more_says_so(void **state)
     replica_fini(&f.r);
 }
 
+/* ---- consumers that read here ----------------------------------------------------------- */
+
+static void answered_with(struct fixture *f, enum err err)
+{
+    struct replica_event e = answer(f);
+
+    e.fetched.err = err;
+    e.fetched.high_watermark = err ? -1 : 7;
+    say(f, e);
+}
+
+static void a_follower_serves_while_the_leader_in_force_answers(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    follow(&f, 10, 4);
+    f.r.high_watermark = 5; /* of an earlier life */
+    assert_false(replica_serves(&f.r));
+    answered_with(&f, ERR_NONE);
+    assert_true(replica_serves(&f.r));
+    assert_int_equal(f.r.high_watermark, 7);
+    assigned(&f, 3, 6, 2);
+    assert_false(replica_serves(&f.r)); /* the next one has not agreed yet */
+    answered_with(&f, ERR_NONE);
+    assert_true(replica_serves(&f.r));
+    answered_with(&f, ERR_NETWORK_EXCEPTION);
+    assert_false(replica_serves(&f.r));
+    f.now_ms = f.fx.wake_ms;
+    say(&f, (struct replica_event){.kind = REPLICA_TICK});
+    answered_with(&f, ERR_NONE);
+    assert_true(replica_serves(&f.r));
+    assigned(&f, -1, 7, 2);
+    assert_false(replica_serves(&f.r));
+    replica_fini(&f.r);
+}
+
+static void who_truncates_does_not_serve(void **state)
+{
+    struct fixture f;
+    struct replica_event e;
+
+    (void)state;
+    follow(&f, 10, 4);
+    answered_with(&f, ERR_NONE);
+    e = answer(&f);
+    e.fetched.diverging_epoch = e.fetched.found_epoch = 4;
+    e.fetched.diverging_end = e.fetched.found_end = 8;
+    say(&f, e);
+    assert_int_equal(f.fx.next, REPLICA_NEXT_TRUNCATE);
+    assert_false(replica_serves(&f.r));
+    log_is(&f, 8, 4);
+    say(&f, (struct replica_event){.kind = REPLICA_TRUNCATED});
+    assert_true(replica_serves(&f.r));
+    replica_fini(&f.r);
+}
+
+static struct metadata_image *image_with_racks(const char *first, const char *second,
+                                               const char *third)
+{
+    const char *racks[] = {first, second, third};
+    struct metadata_delta d = {0};
+    struct metadata_image *none = metadata_image_new();
+    struct metadata_image *image;
+
+    for (int32_t i = 0; i < 3; i++)
+        metadata_delta_put_broker(
+            &d, metadata_broker_new(i + 1, 11 + i, racks[i] ? str_of(racks[i]) : str_null()));
+    image = metadata_apply(none, &d);
+    metadata_delta_fini(&d);
+    metadata_image_put(none);
+    return image;
+}
+
+static int32_t near(const struct fixture *f, const struct metadata_image *image, int64_t offset)
+{
+    return replica_near(&f->r, image, STR_LIT("b"), offset);
+}
+
+static void a_consumer_is_sent_to_who_is_in_sync_in_its_rack_and_has_its_offset(void **state)
+{
+    struct metadata_image *image = image_with_racks("a", "b", "c");
+    struct fixture f;
+
+    (void)state;
+    lead(&f, 1, 2);
+    assert_int_equal(near(&f, image, 0), -1); /* not heard of in this epoch */
+    grown(&f, 10);
+    fetched_by(&f, 2, 6);
+    assert_int_equal(near(&f, image, 6), 2);
+    assert_int_equal(near(&f, image, 7), -1);
+    f.r.members[1].log_start = 3; /* its own retention */
+    assert_int_equal(near(&f, image, 2), -1);
+    assert_int_equal(near(&f, image, 3), 2);
+    assert_int_equal(replica_near(&f.r, image, STR_LIT("a"), 3), -1); /* this one */
+    fetched_by(&f, 3, 6);
+    assert_int_equal(replica_near(&f.r, image, STR_LIT("c"), 3), -1); /* not in sync */
+    assert_int_equal(replica_near(&f.r, image, STR_LIT("d"), 3), -1);
+    assigned(&f, 2, 6, 2);
+    assert_int_equal(near(&f, image, 3), -1);
+    metadata_image_put(image);
+    replica_fini(&f.r);
+}
+
+static void a_consumer_is_sent_to_who_has_most_and_is_alive(void **state)
+{
+    struct metadata_image *image = image_with_racks(NULL, "b", "b");
+    struct fixture f;
+
+    (void)state;
+    lead(&f, 1, 3);
+    grown(&f, 10);
+    fetched_by(&f, 3, 6);
+    fetched_by(&f, 2, 7);
+    assert_int_equal(near(&f, image, 5), 2);
+    fetched_by(&f, 3, 10);
+    f.now_ms++;
+    fetched_by(&f, 2, 10);
+    assert_int_equal(near(&f, image, 5), 2);
+    fetched_by(&f, 3, 10);
+    assert_int_equal(near(&f, image, 5), 3); /* both at the same time */
+    brokers(&f, -1);
+    assert_int_equal(near(&f, image, 5), 2);
+    brokers_with(&f, 13, true);
+    assert_int_equal(near(&f, image, 5), 2); /* about to stop */
+    metadata_image_put(image);
+    replica_fini(&f.r);
+}
+
+static void a_consumer_is_not_sent_away_from_a_leader_in_its_rack(void **state)
+{
+    struct metadata_image *image = image_with_racks("b", "b", "b");
+    struct fixture f;
+
+    (void)state;
+    lead(&f, 1, 3);
+    fetched_by(&f, 2, 0);
+    assert_int_equal(near(&f, image, 0), -1);
+    metadata_image_put(image);
+    replica_fini(&f.r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -816,6 +958,11 @@ int main(void)
         cmocka_unit_test(s23_a_refusal_of_another_epoch_does_not_stop_it),
         cmocka_unit_test(who_is_elected_while_it_truncates_leads_when_that_is_done),
         cmocka_unit_test(who_does_not_lead_any_more_says_so),
+        cmocka_unit_test(a_follower_serves_while_the_leader_in_force_answers),
+        cmocka_unit_test(who_truncates_does_not_serve),
+        cmocka_unit_test(a_consumer_is_sent_to_who_is_in_sync_in_its_rack_and_has_its_offset),
+        cmocka_unit_test(a_consumer_is_sent_to_who_has_most_and_is_alive),
+        cmocka_unit_test(a_consumer_is_not_sent_away_from_a_leader_in_its_rack),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
