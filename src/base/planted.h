@@ -83,7 +83,8 @@
     X(DECIDE_UNSTORED, "tell a decision that could not be stored")                                 \
     X(LEAD_WHAT_IS_LOST, "lead with an empty log after the disk was replaced")                     \
     X(BEGIN_ANYWHERE, "let a new producer begin with any sequence")                                \
-    X(KEEP_WHAT_IS_NOT_GIVEN, "keep a replica that was taken away meanwhile")
+    X(KEEP_WHAT_IS_NOT_GIVEN, "keep a replica that was taken away meanwhile")                      \
+    X(READ_AHEAD_AT_FOLLOWER, "let a consumer read at a follower what is not committed")
 
 #ifdef PLANT_CHOSEN
 

@@ -436,6 +436,7 @@ struct partition {
     struct log_view *view;
     _Atomic int32_t leader_epoch; /* of its replica, as of its last step */
     _Atomic bool is_leading;
+    _Atomic bool is_serving;     /* a follower that consumers may read at */
     struct list of_control;      /* control->partitions; control loop */
     bool is_leaving;             /* control loop: its view may be gone */
     struct io_msg retention_msg; /* in flight while retention_runs */
@@ -478,6 +479,9 @@ void partition_count_append(struct partition *p, const struct log_append *a);
  * ERR_FENCED_LEADER_EPOCH, ERR_UNKNOWN_LEADER_EPOCH, ERR_NOT_LEADER_OR_FOLLOWER. Any shard.
  */
 must_use enum err partition_check_leader(const struct partition *p, int32_t epoch);
+/* Likewise, but a follower that may serve consumers will do. */
+must_use enum err partition_check_replica(const struct partition *p, int32_t epoch);
+bool partition_is_led_here(const struct partition *p);
 /* On the owner: who waits for this offset is answered. */
 void partition_answer_committed(struct partition *p);
 void partition_answer_acked(struct partition *p);
@@ -606,6 +610,7 @@ struct fetch_waiter {
     struct shard *home;
     int64_t end_seen;     /* the bound that was not enough */
     enum fetch_upto upto; /* which one that was */
+    int64_t watermark;    /* a higher one is news to this follower; INT64_MAX: none is */
     struct fetch *fetch;  /* home only: NULL when the fetch is gone */
     struct list of_fetch; /* home only */
     int pending;          /* home only: messages that have not come back */
@@ -619,6 +624,8 @@ void fetch_hurry(struct fetch *f);
 void fetch_hurry_before(const struct request *r);
 /* The connection is going: answer now. */
 void fetch_abandon(struct fetch *f);
+/* fetch_near.c: whether replica.selector.class sends consumers to followers in their rack. */
+bool fetch_goes_by_racks(const struct config *c);
 
 struct fetch_cache *fetch_cache_new(int32_t slots);
 void fetch_cache_free(struct fetch_cache *cache);

@@ -8,6 +8,10 @@
  * Where the page cache does not hold what is needed to find a range, a job finds it and the walk
  * goes on from there.
  *
+ * A consumer that says in which rack it stands may have been sent here to read at a follower
+ * (KIP-392). Anybody else who comes to a follower has old metadata and had better ask again, so
+ * that it does not stay where news come late.
+ *
  * The life of a waiter: at a partition of the own shard it is simply on the partition's list. At
  * another shard's it travels: registered by a message, it comes back when it is woken; to cancel
  * it, a second message is sent after it, and the owner sends both back. It is freed at home when
@@ -29,6 +33,7 @@ struct fetch {
     struct fetch_session *session;
     bool is_incremental;
     enum fetch_upto upto;
+    bool at_follower; /* one will do */
     int32_t min_bytes;
     int32_t max_bytes;
     int64_t deadline_ns;
@@ -131,7 +136,8 @@ static bool has_moved(const struct fetch_waiter *w)
         log_view_bounds(p->view, &now);
     if (PLANTED(LOST_WAKE_UP))
         return now.is_gone;
-    return now.is_gone || read_bound(&now, w->upto) != w->end_seen;
+    return now.is_gone || read_bound(&now, w->upto) != w->end_seen ||
+           now.high_watermark > w->watermark;
 }
 
 static void register_at_owner(struct io_msg *msg)
@@ -153,14 +159,15 @@ static void cancel_at_owner(struct io_msg *msg)
     io_post(w->home->loop, &w->cancel);
 }
 
-static void wait_at(struct fetch *f, struct partition *p, int64_t end_seen)
+static void wait_at(struct fetch *f, struct partition *p, const struct fetch_part *part)
 {
     struct fetch_waiter *w = xcalloc(1, sizeof(*w));
 
     w->partition = partition_ref(p);
     w->home = f->shard;
     w->fetch = f;
-    w->end_seen = end_seen;
+    w->end_seen = read_bound(&part->bounds, f->upto);
+    w->watermark = f->upto == FETCH_UPTO_ACKED ? part->watermark : INT64_MAX;
     w->upto = f->upto;
     list_init(&w->link);
     list_push_back(&f->waiters, &w->of_fetch);
@@ -205,13 +212,13 @@ static void fetch_free(struct fetch *f)
 
 static bool has_news(const struct fetch_part *part)
 {
-    return part->err || part->range.file || part->diverging_epoch >= 0 ||
+    return part->err || part->range.file || part->diverging_epoch >= 0 || part->near >= 0 ||
            part->bounds.high_watermark != part->sent_high_watermark ||
            part->bounds.log_start != part->sent_log_start;
 }
 
 struct partition *fetch_find_partition(struct shard *s, const struct fetch_part *part,
-                                       enum err *err)
+                                       bool at_follower, enum err *err)
 {
     struct topic_slot *slot = part->name ? shard_find_topic(s, str_of(part->name))
                                          : shard_find_topic_id(s, part->key.topic_id);
@@ -223,7 +230,8 @@ struct partition *fetch_find_partition(struct shard *s, const struct fetch_part 
     else if (!p)
         *err = ERR_UNKNOWN_TOPIC_OR_PARTITION;
     else
-        *err = partition_check_leader(p, part->leader_epoch);
+        *err = at_follower ? partition_check_replica(p, part->leader_epoch)
+                           : partition_check_leader(p, part->leader_epoch);
     return *err ? NULL : p;
 }
 
@@ -241,7 +249,7 @@ static void count_part_sent(const struct fetch *f, const struct fetch_part *part
     if (!part->range.file)
         return;
     counter_add(&s->counts->traffic.bytes_out, part->range.n);
-    p = fetch_find_partition(f->shard, part, &gone);
+    p = fetch_find_partition(f->shard, part, f->at_follower, &gone);
     if (p)
         counter_add(&p->traffic[s->index].bytes_out, part->range.n);
 }
@@ -250,8 +258,10 @@ static void fill_part(struct fetch *f, struct fetch_response_partition *out,
                       struct fetch_part *part)
 {
     struct request *r = f->request;
+    int32_t near = part->near;
 
     count_part_sent(f, part);
+    part->near = -1; /* The next fetch of the session asks again. */
     out->partition_index = part->index;
     out->error_code = err_wire(part->err);
     out->records.b = (struct bytes){.p = (const uint8_t *)"", .n = 0};
@@ -272,6 +282,7 @@ static void fill_part(struct fetch *f, struct fetch_response_partition *out,
     part->sent_log_start = part->bounds.log_start;
     out->diverging_epoch.epoch = part->diverging_epoch;
     out->diverging_epoch.end_offset = part->diverging_end;
+    out->preferred_read_replica = near;
     if (f->upto == FETCH_UPTO_STABLE) {
         out->aborted_transactions.n = part->aborted_n;
         out->aborted_transactions.v =
@@ -415,11 +426,27 @@ static void count_part(struct fetch *f, struct fetch_part *part, enum err err)
     }
 }
 
+/*
+ * A follower in sync has everything that a consumer may have read, and at most has not heard that
+ * it is committed: that is worth waiting for. Where there is more to be had, the leader knows.
+ */
+static enum err check_at_follower(const struct fetch *f, struct fetch_part *part)
+{
+    struct log_bounds *b = &part->bounds;
+    bool may_wait = part->offset <= b->end && shard_now_ns(f->shard) < f->deadline_ns;
+
+    if (PLANTED(READ_AHEAD_AT_FOLLOWER))
+        b->high_watermark = b->ack;
+    return part->offset <= b->high_watermark || may_wait ? ERR_NONE : ERR_OFFSET_NOT_AVAILABLE;
+}
+
 /* Bounds and offset; true when there is something to read. */
 static bool check_part(struct fetch *f, struct fetch_part *part, struct partition *p)
 {
     log_view_bounds(p->view, &part->bounds);
-    f->is_full = f->is_full || part->diverging_epoch >= 0;
+    f->is_full = f->is_full || part->diverging_epoch >= 0 || part->near >= 0;
+    if (f->upto == FETCH_UPTO_ACKED && part->bounds.high_watermark > part->watermark)
+        f->is_full = true;
     if (f->upto == FETCH_UPTO_ACKED && (part->follower_err || part->diverging_epoch >= 0)) {
         part->err = part->follower_err;
         return false;
@@ -429,11 +456,13 @@ static bool check_part(struct fetch *f, struct fetch_part *part, struct partitio
                                                                 : ERR_UNKNOWN_TOPIC_OR_PARTITION;
     else if (part->offset < part->bounds.log_start)
         part->err = ERR_OFFSET_OUT_OF_RANGE;
+    else if (f->at_follower && !partition_is_led_here(p))
+        part->err = check_at_follower(f, part);
     else if (part->offset > part->bounds.end)
         part->err = f->upto == FETCH_UPTO_ACKED || broker_is_sure(f->shard)
                         ? ERR_OFFSET_OUT_OF_RANGE
                         : ERR_NOT_LEADER_OR_FOLLOWER;
-    return !part->err && part->offset < read_bound(&part->bounds, f->upto);
+    return !part->err && part->near < 0 && part->offset < read_bound(&part->bounds, f->upto);
 }
 
 /* ---- cold reads ------------------------------------------------------------------------- */
@@ -476,10 +505,10 @@ static void park(struct fetch *f)
     LIST_EACH (node, &f->session->parts) {
         struct fetch_part *part = LIST_ENTRY(node, struct fetch_part, link);
         enum err err;
-        struct partition *p = fetch_find_partition(f->shard, part, &err);
+        struct partition *p = fetch_find_partition(f->shard, part, f->at_follower, &err);
 
         if (p)
-            wait_at(f, p, read_bound(&part->bounds, f->upto));
+            wait_at(f, p, part);
     }
 }
 
@@ -493,7 +522,7 @@ static void walk(struct fetch *f)
 {
     while (f->at != &f->session->parts) {
         struct fetch_part *part = LIST_ENTRY(f->at, struct fetch_part, link);
-        struct partition *p = fetch_find_partition(f->shard, part, &part->err);
+        struct partition *p = fetch_find_partition(f->shard, part, f->at_follower, &part->err);
         enum err err = part->err;
 
         f->at = f->at->next;
@@ -577,7 +606,8 @@ void fetch_abandon(struct fetch *f)
 
 /* ---- the request ------------------------------------------------------------------------ */
 
-static void leaders_told(struct request *r)
+/* All owners: of a follower's position, or what is near. */
+static void owners_asked(struct request *r)
 {
     r->fetch->is_reading = false;
     begin_walk(r->fetch);
@@ -616,6 +646,8 @@ void handle_fetch(struct request *r)
     f->upto = in->isolation_level == 1 ? FETCH_UPTO_STABLE : FETCH_UPTO_WATERMARK;
     if (fetch_follower(r) >= 0)
         f->upto = FETCH_UPTO_ACKED;
+    else
+        f->at_follower = in->rack_id.n > 0;
     f->max_bytes = MIN(MAX(in->max_bytes, 0), config_i32(s->config, CONFIG_FETCH_MAX_BYTES));
     f->min_bytes = MIN(in->min_bytes, f->max_bytes);
     f->deadline_ns = shard_now_ns(s) + wait_ms * 1000000;
@@ -625,12 +657,14 @@ void handle_fetch(struct request *r)
     r->fetch = f;
     if (wait_ms > 0 && !PLANTED(FETCH_WITHOUT_DEADLINE))
         shard_delay_set(s, &f->deadline, f->deadline_ns);
-    if (f->upto != FETCH_UPTO_ACKED) {
+    f->is_reading = f->upto == FETCH_UPTO_ACKED || fetch_may_be_sent_near(r);
+    if (!f->is_reading) {
         begin_walk(f);
-        return;
+    } else if (f->upto == FETCH_UPTO_ACKED) {
+        /* A follower that asks again, before it is answered, has somebody new to ask for. */
+        fetch_hurry_before(r);
+        fetch_tell_leaders(r, f->session, owners_asked);
+    } else {
+        fetch_ask_near(r, f->session, owners_asked);
     }
-    /* A follower that asks again, before it is answered, has somebody new to ask for. */
-    fetch_hurry_before(r);
-    f->is_reading = true;
-    fetch_tell_leaders(r, f->session, leaders_told);
 }

@@ -29,6 +29,8 @@ struct fetch_part {
     int32_t max_bytes;
     int32_t last_epoch;     /* a follower: of its last record; -1 */
     int64_t durable_offset; /* a follower: -1: its offset */
+    int64_t log_start;      /* a follower: of its log; -1 */
+    int64_t watermark;      /* a follower: that it was told of (KIP-1166); INT64_MAX: no matter */
     /* what the last answer of the session said */
     int64_t sent_high_watermark;
     int64_t sent_log_start;
@@ -37,6 +39,7 @@ struct fetch_part {
     enum err follower_err;   /* what the leader says to this follower; ERR_NONE: it may read, */
     int32_t diverging_epoch; /* unless this is not -1 */
     int64_t diverging_end;
+    int32_t near; /* the consumer should read it at this follower; -1: here */
     struct log_bounds bounds;
     struct log_range range;          /* file is NULL: nothing to read */
     struct log_aborted_txn *aborted; /* in the request's arena */
@@ -74,8 +77,14 @@ int32_t fetch_follower(const struct request *r);
  */
 void fetch_tell_leaders(struct request *r, struct fetch_session *session,
                         void (*done)(struct request *r));
-/* Where the part's partition is led, else why it is not. */
+/* fetch_near.c: whether the consumer may have to be told of a follower that is nearer to it, */
+bool fetch_may_be_sent_near(const struct request *r);
+/* and which one for each part; `done` then, on the request's shard. */
+void fetch_ask_near(struct request *r, struct fetch_session *session,
+                    void (*done)(struct request *r));
+/* The part's partition, if this broker leads it (or serves it as a follower, if that will do), else
+ * why it does not. */
 struct partition *fetch_find_partition(struct shard *s, const struct fetch_part *part,
-                                       enum err *err);
+                                       bool at_follower, enum err *err);
 
 #endif

@@ -31,6 +31,7 @@ static void tell_at_owner(struct visit_item *item)
         .leader_epoch = part->leader_epoch,
         .offset = part->offset,
         .acked = part->durable_offset < 0 ? part->offset : MIN(part->durable_offset, part->offset),
+        .log_start = part->log_start,
         .last_epoch = part->last_epoch,
     };
 
@@ -65,7 +66,7 @@ void fetch_tell_leaders(struct request *r, struct fetch_session *session,
     LIST_EACH (node, &session->parts) {
         struct fetch_part *part = LIST_ENTRY(node, struct fetch_part, link);
         struct visit_item *item = &v->items[n++];
-        struct partition *p = fetch_find_partition(r->shard, part, &item->err);
+        struct partition *p = fetch_find_partition(r->shard, part, false, &item->err);
 
         item->in = t;
         item->out = part;

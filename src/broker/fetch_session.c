@@ -115,6 +115,7 @@ static void put_part(struct fetch_session *session, const struct fetch_request_t
         part->sent_log_start = -1;
         part->diverging_epoch = -1;
         part->diverging_end = -1;
+        part->near = -1;
         HASH_ADD(hh, session->by_key, key, sizeof(part->key), part);
         list_push_back(&session->parts, &part->link);
         session->part_count++;
@@ -124,6 +125,8 @@ static void put_part(struct fetch_session *session, const struct fetch_request_t
     part->max_bytes = from->partition_max_bytes;
     part->last_epoch = from->last_fetched_epoch;
     part->durable_offset = from->durable_offset;
+    part->log_start = from->log_start_offset;
+    part->watermark = from->high_watermark;
 }
 
 static void take_parts(struct fetch_session *session, const struct fetch_request *in)

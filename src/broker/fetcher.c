@@ -193,6 +193,9 @@ static void fill_partition(const struct fetcher *f, const struct fetcher_item *i
     out->last_fetched_epoch = replicate_last_epoch(item->partition);
     out->log_start_offset = log_start_offset(item->partition->log);
     out->partition_max_bytes = config_i32(f->shard->config, CONFIG_REPLICA_FETCH_MAX_BYTES);
+    /* Consumers may wait here for what is committed: the leader is not to keep it to itself. */
+    if (fetch_goes_by_racks(f->shard->config))
+        out->high_watermark = item->partition->replica.leader_watermark;
 }
 
 static void fill_topics(struct fetcher *f, struct fetch_request *q)

@@ -25,6 +25,7 @@ struct partition *partition_new(struct broker *b, const char *topic, struct uuid
     p->index = index;
     atomic_init(&p->leader_epoch, -1);
     atomic_init(&p->is_leading, false);
+    atomic_init(&p->is_serving, false);
     list_init(&p->of_control);
     list_init(&p->commit_waiters);
     list_init(&p->ack_waiters);
@@ -49,14 +50,34 @@ void partition_unref(struct partition *p)
     free(p);
 }
 
-enum err partition_check_leader(const struct partition *p, int32_t epoch)
+static enum err check_epoch(const struct partition *p, int32_t epoch)
 {
     int32_t ours = atomic_load_explicit(&p->leader_epoch, memory_order_relaxed);
 
-    if (epoch >= 0 && epoch != ours)
-        return epoch < ours ? ERR_FENCED_LEADER_EPOCH : ERR_UNKNOWN_LEADER_EPOCH;
-    return atomic_load_explicit(&p->is_leading, memory_order_relaxed) ? ERR_NONE
-                                                                      : ERR_NOT_LEADER_OR_FOLLOWER;
+    if (epoch < 0 || epoch == ours)
+        return ERR_NONE;
+    return epoch < ours ? ERR_FENCED_LEADER_EPOCH : ERR_UNKNOWN_LEADER_EPOCH;
+}
+
+bool partition_is_led_here(const struct partition *p)
+{
+    return atomic_load_explicit(&p->is_leading, memory_order_relaxed);
+}
+
+enum err partition_check_leader(const struct partition *p, int32_t epoch)
+{
+    enum err err = check_epoch(p, epoch);
+
+    return err || partition_is_led_here(p) ? err : ERR_NOT_LEADER_OR_FOLLOWER;
+}
+
+enum err partition_check_replica(const struct partition *p, int32_t epoch)
+{
+    enum err err = check_epoch(p, epoch);
+
+    return err || atomic_load_explicit(&p->is_serving, memory_order_relaxed)
+               ? err
+               : partition_check_leader(p, epoch);
 }
 
 void partition_count_append(struct partition *p, const struct log_append *a)
@@ -214,7 +235,7 @@ static enum err check_append(const struct partition *p, const struct produce_par
 {
     if (p->refusing || !p->log)
         return ERR_UNKNOWN_TOPIC_OR_PARTITION;
-    if (!atomic_load_explicit(&p->is_leading, memory_order_relaxed))
+    if (!partition_is_led_here(p))
         return ERR_NOT_LEADER_OR_FOLLOWER;
     return part->acks == -1 ? replica_check_isr(&p->replica) : ERR_NONE;
 }

@@ -54,14 +54,19 @@ static bool is_of_groups(const struct partition *p)
     return strcmp(p->topic, GROUP_TOPIC) == 0;
 }
 
-/* What other shards see. */
+/* What other shards see. Consumers that wait at a follower which serves no more are to hear so. */
 static void publish(struct partition *p)
 {
     const struct replica *r = &p->replica;
     bool is_leading = r->role == REPLICA_LEADER && r->epoch_start >= 0;
+    bool serves = replica_serves(r);
+    bool has_served = atomic_load_explicit(&p->is_serving, memory_order_relaxed);
 
     atomic_store_explicit(&p->leader_epoch, r->leader_epoch, memory_order_relaxed);
     atomic_store_explicit(&p->is_leading, is_leading, memory_order_relaxed);
+    atomic_store_explicit(&p->is_serving, serves, memory_order_relaxed);
+    if (has_served && !serves)
+        fetch_wake_partition(p);
 }
 
 static void resign(struct partition *p)
@@ -193,6 +198,7 @@ void replicate_end(struct partition *p)
     fetcher_forget(p);
     replica_fini(&p->replica);
     atomic_store_explicit(&p->is_leading, false, memory_order_relaxed);
+    atomic_store_explicit(&p->is_serving, false, memory_order_relaxed);
 }
 
 void replicate_follow_image(struct partition *p, const struct metadata_image *image,

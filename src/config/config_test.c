@@ -174,6 +174,10 @@ static void a_mistake_is_told_with_its_place(void **state)
     check_refused(c, "log.message.timestamp.type=Create",
                   "f:1: log.message.timestamp.type=Create is out of range; allowed: "
                   "CreateTime|LogAppendTime");
+    check_refused(c, "replica.selector.class=org.example.Nearest",
+                  "f:1: replica.selector.class=org.example.Nearest is out of range; allowed: "
+                  "org.apache.kafka.common.replica.RackAwareReplicaSelector|"
+                  "org.apache.kafka.common.replica.LeaderSelector");
     check_refused(c, "# x\na=\\u1",
                   "f:2: NUL byte, or \\u without the four hexadecimal digits of "
                   "a character; correct or remove it");

@@ -31,6 +31,8 @@
     X(s28_a_log_directory_fails_and_others_lead_what_is_there, NOTHING)                            \
     X(s28_the_controllers_log_directory_fails_and_others_lead_what_is_there, NOTHING)              \
     X(s29_a_consumer_of_another_epoch_is_told_so, NOTHING)                                         \
+    X(s29_a_consumer_reads_at_a_follower_what_is_committed, READ_AHEAD_AT_FOLLOWER)                \
+    X(s29_who_waits_at_a_follower_hears_that_the_topic_is_deleted, NOTHING)                        \
     X(s31_a_start_that_is_killed_anywhere_is_followed_by_another, CUT_ONE_TOO_MANY)                \
     X(s32_a_segment_is_there_when_its_records_are_acknowledged, SKIP_DIRECTORY_SYNC)               \
     X(s32_who_cannot_read_its_history_of_epochs_does_not_lead, NOTHING)                            \

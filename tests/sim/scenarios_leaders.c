@@ -204,3 +204,52 @@ void s29_a_consumer_of_another_epoch_is_told_so(struct script *s)
     script_epoch_end(s, B, 0, "epoch 0 ends at 1");
     script_ends(s, "m1");
 }
+
+#define HEARD_MS 100 /* every follower has had an answer of its leader */
+
+/* KIP-392: a follower serves who stands in a rack, and what is committed only. */
+void s29_a_consumer_reads_at_a_follower_what_is_committed(struct script *s)
+{
+    struct ask *waiting;
+
+    script_topic(s, "1,2,3", "min.insync.replicas=1");
+    script_pass(s, HEARD_MS);
+    script_fetch_near(s, C, 0, 1, ERR_UNKNOWN_LEADER_EPOCH);
+    script_fetch_near(s, C, 1, -1, ERR_OFFSET_NOT_AVAILABLE);
+    waiting = script_begin_fetch_near(s, C, 0);
+    script_write(s, A, ALL, "m1", ERR_NONE);
+    script_end_fetch(s, waiting, "m1", ERR_NONE);
+    script_fetch_near(s, C, 1, 0, ERR_NONE);
+    script_fetch(s, C, 0, 0, ERR_NOT_LEADER_OR_FOLLOWER);
+    script_cut(s, B, A);
+    script_write(s, A, ONE, "m2", ERR_NONE);
+    script_pass(s, HEARD_MS);
+    script_holds(s, C, "m1 m2");
+    script_fetch_near(s, C, 2, -1, ERR_OFFSET_NOT_AVAILABLE);
+    waiting = script_begin_fetch_near(s, C, 1); /* until B is in sync no more */
+    script_end_fetch(s, waiting, "m2", ERR_NONE);
+    waiting = script_begin_fetch_near(s, C, 2);
+    script_kill(s, A);
+    script_end_fetch(s, waiting, "", ERR_NOT_LEADER_OR_FOLLOWER);
+    script_await(s, C, "isr 2,3 leader 3");
+    script_fetch_near(s, C, 2, 0, ERR_FENCED_LEADER_EPOCH);
+    script_fetch_near(s, C, 2, s->epoch, ERR_NONE);
+    script_ends(s, "m1 m2");
+}
+
+void s29_who_waits_at_a_follower_hears_that_the_topic_is_deleted(struct script *s)
+{
+    struct ask *waiting;
+
+    script_topic(s, "1,2,3", "min.insync.replicas=1");
+    script_write(s, A, ALL, "m1", ERR_NONE);
+    script_pass(s, HEARD_MS);
+    waiting = script_begin_fetch_near(s, B, 0);
+    script_end_fetch(s, waiting, "m1", ERR_NONE);
+    waiting = script_begin_fetch_near(s, B, 1);
+    script_delete_topic(s);
+    script_end_fetch(s, waiting, "", ERR_UNKNOWN_TOPIC_OR_PARTITION);
+    script_forget(s, 0);
+    script_make_topic(s, "1,2,3", "min.insync.replicas=1");
+    script_ends(s, "");
+}

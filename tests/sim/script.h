@@ -122,6 +122,11 @@ void script_reads(struct script *s, int id, const char *values);
 /* One fetch of a consumer: its error, the epoch it believes in or -1. */
 void script_fetch(struct script *s, int id, int64_t offset, int32_t epoch, enum err expected);
 void script_fetch_id(struct script *s, int id, struct uuid topic_id, enum err expected);
+/* Likewise, by a consumer that says in which rack it stands: any replica may answer. */
+void script_fetch_near(struct script *s, int id, int64_t offset, int32_t epoch, enum err expected);
+/* Such a fetch waits for more than the script has patience: it has to be woken. */
+struct ask *script_begin_fetch_near(struct script *s, int id, int64_t offset);
+void script_end_fetch(struct script *s, struct ask *ask, const char *values, enum err expected);
 /* A fetch that asks for a session and reads all there is; 0: it got none. */
 int32_t script_open_session(struct script *s, int id, const char *values);
 void script_go_on_in_session(struct script *s, int id, int32_t session, enum err expected);

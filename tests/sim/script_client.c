@@ -571,9 +571,11 @@ struct how_to_fetch {
     int32_t epoch; /* of the leader, as the consumer believes; -1: it does not say */
     int32_t session;
     int32_t session_epoch;
+    const char *rack; /* where the consumer stands; NULL: it does not say */
+    int32_t wait_ms;
 };
 
-static enum err fetch(struct script *s, int id, const struct how_to_fetch *how)
+static struct ask *begin_fetch(struct script *s, int id, const struct how_to_fetch *how)
 {
     struct fetch_request request;
     struct fetch_request_topic topic;
@@ -594,8 +596,21 @@ static enum err fetch(struct script *s, int id, const struct how_to_fetch *how)
     request.session_epoch = how->session_epoch;
     request.topics.v = &topic;
     request.topics.n = 1;
+    request.min_bytes = how->wait_ms > 0;
+    request.max_wait_ms = how->wait_ms;
+    if (how->rack)
+        request.rack_id = str_of(how->rack);
     s->text[0] = '\0';
-    return script_ask(s, id, API_FETCH, how->version, &request, take_fetched);
+    return ask_begin(s, &(struct ask){.to = id,
+                                      .api_key = API_FETCH,
+                                      .version = how->version,
+                                      .request = &request,
+                                      .take = take_fetched});
+}
+
+static enum err fetch(struct script *s, int id, const struct how_to_fetch *how)
+{
+    return ask_end(s, begin_fetch(s, id, how));
 }
 
 static enum err fetch_at(struct script *s, int id, int64_t offset, int32_t epoch)
@@ -616,6 +631,36 @@ void script_fetch_id(struct script *s, int id, struct uuid topic_id, enum err ex
         .version = 13, .topic_id = topic_id, .epoch = -1, .session_epoch = -1};
 
     script_expect(s, fetch(s, id, &how), expected, "a fetch by the topic's id");
+}
+
+void script_fetch_near(struct script *s, int id, int64_t offset, int32_t epoch, enum err expected)
+{
+    struct how_to_fetch how = {
+        .version = 11, .offset = offset, .epoch = epoch, .session_epoch = -1, .rack = "here"};
+
+    script_expect(s, fetch(s, id, &how), expected, "a fetch by a consumer that has a rack");
+}
+
+struct ask *script_begin_fetch_near(struct script *s, int id, int64_t offset)
+{
+    return begin_fetch(s, id,
+                       &(struct how_to_fetch){.version = 12,
+                                              .offset = offset,
+                                              .epoch = -1,
+                                              .session_epoch = -1,
+                                              .rack = "here",
+                                              .wait_ms = PATIENCE_MS / 2});
+}
+
+void script_end_fetch(struct script *s, struct ask *ask, const char *values, enum err expected)
+{
+    int64_t before = run_now(&s->run);
+
+    script_expect(s, ask_end(s, ask), expected, "a fetch that waits");
+    if (!expected && strcmp(s->text, values) != 0)
+        script_fail(s, "a fetch that waits reads \"%s\", and not \"%s\"", s->text, values);
+    if (run_now(&s->run) > before + PATIENCE_MS / 4 * MS)
+        script_fail(s, "a fetch that waits is not woken");
 }
 
 int32_t script_open_session(struct script *s, int id, const char *values)
