@@ -107,6 +107,7 @@ void cluster_clients_start(struct run *run);
 void cluster_clients_free(struct run *run);
 /* The next one. Its calls end. */
 void peer_go_on(struct peer *p);
+void peer_go_to(struct peer *p, int32_t broker);
 /* This error says that another broker should be asked, or the same a little later. */
 bool is_of_leadership(enum err err);
 

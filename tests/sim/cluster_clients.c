@@ -23,6 +23,12 @@ void peer_go_on(struct peer *p)
     peer_close(p);
 }
 
+void peer_go_to(struct peer *p, int32_t broker)
+{
+    p->host = p->run->cluster->nodes[broker - 1].host;
+    peer_close(p);
+}
+
 bool is_of_leadership(enum err err)
 {
     switch (err) {

@@ -41,6 +41,11 @@ static struct config *settings(const struct node *n)
     node_set(c, "replica.high.watermark.checkpoint.interval.ms=%d", 250);
     node_set(c, "log.segment.delete.delay.ms=%d", 100);
     node_set(c, "log.index.interval.bytes=%d", 400);
+    if (n->run->plan.has_racks) {
+        node_set(c, "broker.rack=%d", n->id);
+        node_set(c, "replica.selector.class=%s",
+                 "org.apache.kafka.common.replica.RackAwareReplicaSelector");
+    }
     err = config_validate(c, &message);
     assert(!err);
     return c;

@@ -5,6 +5,9 @@
  * the high watermark it is told, and no offset that it has reached is ever out of range: whoever
  * is elected has everything that was committed.
  *
+ * In a run with racks it stands in one of them, another one for each partition, and goes where it
+ * is sent to; by chance it comes to followers, too, which nobody has sent it to.
+ *
  * The end of a log that it is told does not go back: of two answers the one that was asked for
  * later, and in no older epoch, is no smaller (KIP-207).
  */
@@ -29,6 +32,7 @@ struct cluster_reader {
     int64_t next;
     int64_t target;    /* of a verifier; -1: to be asked for */
     int64_t known_end; /* when it asked */
+    bool is_near;      /* it was sent where it is */
     struct order order;
     struct call call;
     bool is_asking;
@@ -46,6 +50,7 @@ static void begin(struct cluster_reader *r, struct topic *t, int32_t partition)
     r->topic = t;
     r->partition = partition;
     r->next = 0;
+    r->is_near = false;
     r->target = -1;
     order_reset(&r->order, true);
 }
@@ -147,9 +152,29 @@ static void ask_end(struct cluster_reader *r)
 
 /* ---- records ------------------------------------------------------------------------------ */
 
+/* The broker that has its rack. */
+static int32_t near_one(const struct cluster_reader *r)
+{
+    return 1 + r->partition % NODES;
+}
+
+static void go_near(struct cluster_reader *r, const struct fetch_response_partition *p)
+{
+    if (!r->run->plan.has_racks || r->is_near || p->preferred_read_replica != near_one(r) ||
+        p->records.b.n > 0)
+        violate(r->run, "%s-%d: a reader near broker %d is sent to broker %d with %d bytes",
+                r->topic->name, r->partition, near_one(r), p->preferred_read_replica,
+                p->records.b.n);
+    r->run->counts.sent_near++;
+    r->is_near = true;
+    peer_go_to(&r->peer, near_one(r));
+}
+
 static void take_records(struct cluster_reader *r, const struct fetch_response_partition *p)
 {
     int64_t before = r->next;
+
+    r->run->counts.read_near += r->is_near && p->records.b.n > 0;
 
     r->next = history_read(r->run, r->topic, r->partition, before, p->records.b, &r->order);
     if (r->next > before && r->next > p->high_watermark)
@@ -172,7 +197,11 @@ static void fetched(struct call *call, enum err err, void *response)
         r->goes_on = true;
     else if (in->responses.n != 1 || in->responses.v[0].partitions.n != 1)
         violate(r->run, "a fetch response without its partition");
-    else if (take_error(r, (enum err)in->responses.v[0].partitions.v[0].error_code))
+    else if (!take_error(r, (enum err)in->responses.v[0].partitions.v[0].error_code))
+        return;
+    else if (in->responses.v[0].partitions.v[0].preferred_read_replica >= 0)
+        go_near(r, &in->responses.v[0].partitions.v[0]);
+    else
         take_records(r, &in->responses.v[0].partitions.v[0]);
 }
 
@@ -181,6 +210,7 @@ static void fetch(struct cluster_reader *r)
     struct fetch_request request;
     struct fetch_request_topic topic;
     struct fetch_request_partition partition;
+    char rack[] = {(char)('0' + near_one(r)), '\0'};
 
     wire_init(&fetch_request_schema, &request);
     wire_init(&fetch_request_topic_schema, &topic);
@@ -197,6 +227,8 @@ static void fetch(struct cluster_reader *r)
     request.max_bytes = 1 << 20;
     request.topics.v = &topic;
     request.topics.n = 1;
+    if (r->run->plan.has_racks)
+        request.rack_id = str_of(rack);
     r->is_asking = true;
     r->call.done = fetched;
     peer_send(&r->peer, &r->call, API_FETCH, choose(r, 2) == 0 || r->topic->is_namesake ? 13 : 12,
@@ -222,7 +254,7 @@ void cluster_reader_tick(struct cluster_reader *r)
     if (r->topic && r->topic->state != TOPIC_THERE)
         r->topic = NULL;
     if (r->goes_on) {
-        r->goes_on = false;
+        r->goes_on = r->is_near = false;
         r->next_ns = now + BACKOFF_NS;
         peer_go_on(&r->peer);
         return;
@@ -242,6 +274,12 @@ static void nothing(struct peer *peer)
     (void)peer;
 }
 
+static void unreachable(struct peer *peer)
+{
+    CONTAINER_OF(peer, struct cluster_reader, peer)->is_near = false;
+    peer_go_on(peer);
+}
+
 struct cluster_reader *cluster_reader_new(struct run *run, bool is_verifier)
 {
     struct cluster_reader *r = xcalloc(1, sizeof(*r));
@@ -250,7 +288,7 @@ struct cluster_reader *cluster_reader_new(struct run *run, bool is_verifier)
     r->is_verifier = is_verifier;
     peer_init(&r->peer, run, nothing, nothing);
     r->peer.host = run->cluster->nodes[0].host;
-    r->peer.unreachable = peer_go_on;
+    r->peer.unreachable = unreachable;
     peer_start(&r->peer);
     return r;
 }

@@ -76,6 +76,7 @@ struct plan {
     bool has_keeper_faults; /* sessions end, answers and requests are lost */
     bool has_slow_network;
     bool has_disk_loss; /* one disk is replaced by an empty one */
+    bool has_racks;     /* each broker its own, and consumers are sent to the one in theirs */
 };
 
 /* What was exercised: a run without it shows nothing. */
@@ -134,6 +135,8 @@ struct counts {
     int64_t truncations;   /* logs that a new leader has cut */
     int64_t cut_committed; /* of them, below their high watermark */
     int64_t logs_compared; /* of replicas, at the end */
+    int64_t sent_near;     /* consumers, to a follower */
+    int64_t read_near;     /* answers of a follower with records */
 };
 
 struct run {

@@ -161,6 +161,7 @@ void tell_plan(struct run *run)
     tell_if(run, p->has_slow_syncs, "slow disks");
     tell_if(run, p->has_keeper_faults, "a bad keeper");
     tell_if(run, p->has_disk_loss, "a disk that is replaced");
+    tell_if(run, p->has_racks, "a rack for each broker");
     tell_if(run, p->has_disk_errors, "disk errors");
     tell_if(run, p->has_small_disk, "a small disk");
     tell_if(run, p->has_weather, "short reads and cold caches");
