@@ -54,20 +54,23 @@ class Broker:
     def address(self):
         return f"127.0.0.1:{self.port}"
 
+    def settings(self):
+        return {
+            "node.id": self.number,
+            "listeners": f"PLAINTEXT://{self.address()}",
+            "broker.rack": f"rack{self.number % 2}",
+            "log.dirs": self.dir,
+            "zookeeper.connect": self.cluster.zookeeper,
+            "zookeeper.session.timeout.ms": SESSION_MS,
+            "replica.lag.time.max.ms": 3000,
+            "group.initial.rebalance.delay.ms": 0,
+        }
+
     def start(self):
         out = open(f"{self.dir}.log", "ab")
         self.process = subprocess.Popen(
             [self.cluster.program, "serve",
-             *sum((["--set", f"{key}={value}"] for key, value in {
-                 "node.id": self.number,
-                 "listeners": f"PLAINTEXT://{self.address()}",
-                 "broker.rack": f"rack{self.number % 2}",
-                 "log.dirs": self.dir,
-                 "zookeeper.connect": self.cluster.zookeeper,
-                 "zookeeper.session.timeout.ms": SESSION_MS,
-                 "replica.lag.time.max.ms": 3000,
-                 "group.initial.rebalance.delay.ms": 0,
-             }.items()), [])],
+             *sum((["--set", f"{key}={value}"] for key, value in self.settings().items()), [])],
             stdout=out, stderr=out)
 
     def send(self, signo):
@@ -100,11 +103,11 @@ class Broker:
 
 
 class Cluster:
-    def __init__(self, program, zookeeper, work):
+    def __init__(self, program, zookeeper, work, kind=Broker):
         self.program = program
         self.zookeeper = zookeeper
         self.work = work
-        self.brokers = [Broker(self, n) for n in (1, 2, 3)]
+        self.brokers = [kind(self, n) for n in (1, 2, 3)]
 
     def bootstrap(self):
         return ",".join(b.address() for b in self.brokers)
