@@ -69,7 +69,7 @@ func version() {
 }
 
 func connect(bootstrap string, opts ...kgo.Opt) *kgo.Client {
-	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(bootstrap))...)
+	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(strings.Split(bootstrap, ",")...))...)
 	check(err)
 	return client
 }
@@ -221,6 +221,25 @@ func member(bootstrap, group, topic string) {
 	client.AllowRebalance()
 }
 
+// write writes the lines of standard input, with the settings that a producer has by itself.
+func write(ctx context.Context, bootstrap, topic string) {
+	client := connect(bootstrap, kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelInfo, nil)))
+	defer client.Close()
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		number, value, _ := strings.Cut(lines.Text(), " ")
+		partition, err := strconv.Atoi(number)
+		check(err)
+		client.Produce(ctx, &kgo.Record{Topic: topic, Partition: int32(partition), Value: []byte(value)},
+			func(r *kgo.Record, err error) {
+				check(err)
+				fmt.Println(r.Partition, r.Offset, string(r.Value))
+			})
+	}
+	check(client.Flush(ctx))
+}
+
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -235,6 +254,8 @@ func main() {
 		consume(ctx, arg[2], arg[3:])
 	case "member":
 		member(arg[2], arg[3], arg[4])
+	case "write":
+		write(ctx, arg[2], arg[3])
 	default:
 		check(fmt.Errorf("no such command: %s", arg[1]))
 	}

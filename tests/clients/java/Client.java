@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Java client behind the common command line of the clients (see ../README.md).
 
+import java.io.BufferedReader;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -35,6 +37,7 @@ import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.StringSerializer;
 
 public final class Client {
     private static final HexFormat HEX = HexFormat.of();
@@ -202,6 +205,30 @@ public final class Client {
         }
     }
 
+    /** Writes the lines of standard input, with the settings that a producer has by itself. */
+    private static void write(String bootstrap, String topic) throws IOException {
+        BufferedReader lines = new BufferedReader(
+                new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(
+                Map.of("bootstrap.servers", bootstrap),
+                new StringSerializer(), new StringSerializer())) {
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                String[] part = line.split(" ", 2);
+                producer.send(new ProducerRecord<>(topic, Integer.valueOf(part[0]), null, part[1]),
+                        (where, error) -> written(where, part[1], error));
+            }
+        }
+    }
+
+    private static void written(RecordMetadata where, String value, Exception error) {
+        if (error != null) {
+            System.err.println(error);
+            Runtime.getRuntime().halt(1);
+        }
+        OUT.println(where.partition() + " " + where.offset() + " " + value);
+        OUT.flush();
+    }
+
     public static void main(String[] args) throws Exception {
         switch (args[0]) {
             case "version" -> version();
@@ -209,6 +236,7 @@ public final class Client {
             case "produce" -> produce(args[1], args[2], args[3], args[4], args[5]);
             case "consume" -> consume(args[1], List.of(args).subList(2, args.length));
             case "member" -> member(args[1], args[2], args[3]);
+            case "write" -> write(args[1], args[2]);
             default -> throw new IllegalArgumentException(args[0]);
         }
         OUT.flush();

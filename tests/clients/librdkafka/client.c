@@ -378,6 +378,39 @@ static void member(const char *bootstrap, const char *group, const char *topic)
     rd_kafka_destroy(client);
 }
 
+/* ---- A writer of lines; see ../README.md ------------------------------------------------ */
+
+static void on_written(rd_kafka_t *client, const rd_kafka_message_t *message, void *opaque)
+{
+    (void)client;
+    (void)opaque;
+    check(message->err, "delivery");
+    printf("%d %lld %.*s\n", message->partition, (long long)message->offset, (int)message->len,
+           (char *)message->payload);
+}
+
+/* It hears of acknowledgements between two lines, so these have to come steadily. */
+static void write_lines(const char *bootstrap, const char *topic)
+{
+    struct setting settings[] = {
+        {"bootstrap.servers", bootstrap}, {"enable.idempotence", "true"}, {NULL, NULL}};
+    rd_kafka_t *client = connect_as(RD_KAFKA_PRODUCER, settings, on_written);
+    char line[256];
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    while (fgets(line, sizeof(line), stdin)) {
+        char *value = NULL;
+        int partition = (int)strtol(line, &value, 10);
+        value += strspn(value, " ");
+        check(rd_kafka_producev(client, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(partition),
+                                RD_KAFKA_V_VALUE(value, strcspn(value, "\n")),
+                                RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END),
+              "produce");
+        rd_kafka_poll(client, 0);
+    }
+    check(rd_kafka_flush(client, TIMEOUT_MS), "flush");
+    rd_kafka_destroy(client);
+}
+
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
@@ -391,6 +424,8 @@ int main(int argc, char **argv)
         consume(argv[2], argv + 3);
     else if (strcmp(command, "member") == 0 && argc == 5)
         member(argv[2], argv[3], argv[4]);
+    else if (strcmp(command, "write") == 0 && argc == 4)
+        write_lines(argv[2], argv[3]);
     else
         fail("usage: see tests/clients/README.md");
     return 0;
