@@ -31,6 +31,7 @@ from waiting import HEAL_S, log_bytes, wait_for  # noqa: E402
 
 SESSION_MS = 4000
 PARTITIONS = 4
+STOP_S = 30
 ACKS_MIN = 100  # during a scenario, or it says nothing
 
 
@@ -97,7 +98,10 @@ class Broker:
     def stop(self):
         self.note("stop")
         self.process.terminate()
-        code = self.process.wait(30)
+        try:
+            code = self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"broker {self.number} did not stop in {STOP_S} s") from None
         if code != 0:
             raise AssertionError(f"broker {self.number} ended with {code}")
 
@@ -211,11 +215,17 @@ def read_all(cluster, topic):
 
 
 def check_history(writer, found):
+    for records in found.values():
+        assert [offset for offset, _ in records] == list(range(len(records))), "offsets have gaps"
+    check_writer(writer, found)
+
+
+def check_writer(writer, found):
+    """Of what is found nothing is another writer's."""
     at = {}
     for partition, records in found.items():
         values = [int(value) for _, value in records]
         assert values == sorted(set(values)), f"partition {partition}: order or duplicates"
-        assert [offset for offset, _ in records] == list(range(len(records))), "offsets have gaps"
         at.update({value: (partition, offset) for offset, value in records})
     lost = [v for v in writer.acked if v not in at]
     moved = [v for v in writer.acked if v in at and at[v] != writer.acked[v]]

@@ -217,8 +217,8 @@ def partitions_of(member):
 class History:
     """What is wrong in the records of a group, one after the other."""
 
-    def __init__(self):
-        self.offsets, self.generation = {}, 0
+    def __init__(self, partitions):
+        self.partitions, self.offsets, self.generation = partitions, {}, 0
         self.commits = self.assignments = 0
 
     def commit(self, key, value):
@@ -234,25 +234,31 @@ class History:
             sys.exit(f"generation {value['generation']} behind {self.generation}")
         self.generation = value["generation"]
         owned = sorted(p for member in value["members"] for p in partitions_of(member))
-        if value["members"] and owned != list(range(PARTITIONS)):
+        if value["members"] and owned != list(range(self.partitions)):
             sys.exit(f"generation {self.generation}: {owned}")
 
 
-def history(path):
-    checked = History()
-    for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines():
+def read_history(text, group, partitions):
+    """Of what Kafka's dump tool says: the records of a group, checked."""
+    checked = History(partitions)
+    for line in text.splitlines():
         found = re.search(r"key: (\{.*?\}\}) payload: (.*)$", line)
         if not found or found[2] == "<null>":
             continue
         key, value = json.loads(found[1]), json.loads(found[2])
-        if key["data"]["group"] != GROUP:
+        if key["data"]["group"] != group:
             continue
         if key["type"] == "1":
             checked.commit(key["data"], value["data"])
         elif key["type"] == "2":
             checked.assignment(value["data"])
     if not checked.commits or not checked.assignments:
-        sys.exit("nothing of the group is there")
+        sys.exit(f"nothing of group {group} is there")
+    return checked
+
+
+def history(path):
+    checked = read_history(pathlib.Path(path).read_text(encoding="utf-8"), GROUP, PARTITIONS)
     print(f"{checked.commits} commits that do not go back, "
           f"{checked.assignments} generations stored")
 
