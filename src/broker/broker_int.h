@@ -223,6 +223,9 @@ struct topic_slot *shard_find_topic(struct shard *s, struct str name);
 struct topic_slot *shard_find_topic_id(struct shard *s, struct uuid id);
 /* NULL when the slot is NULL or has no such partition, or its topic is not published. */
 struct partition *slot_partition(const struct topic_slot *slot, int32_t index);
+/* What a client is told that asks for a partition that slot_partition has not, of a topic of the
+ * image or NULL. It looks elsewhere if the partition is there; Java's ListOffsets only then. */
+enum err shard_absent_error(const struct metadata_topic *topic, int32_t index);
 /* By name where it is not null, else by id. */
 struct topic_slot *shard_find_topic_either(struct shard *s, struct str name, struct uuid id);
 

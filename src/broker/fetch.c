@@ -217,6 +217,17 @@ static bool has_news(const struct fetch_part *part)
            part->bounds.log_start != part->sent_log_start;
 }
 
+static enum err absent_error(const struct shard *s, const struct topic_slot *slot,
+                             const struct fetch_part *part)
+{
+    const struct metadata_topic *topic = part->name
+                                             ? metadata_find_topic(s->image, str_of(part->name))
+                                             : metadata_find_topic_id(s->image, part->key.topic_id);
+
+    return slot || topic || part->name ? shard_absent_error(topic, part->index)
+                                       : ERR_UNKNOWN_TOPIC_ID;
+}
+
 struct partition *fetch_find_partition(struct shard *s, const struct fetch_part *part,
                                        bool at_follower, enum err *err)
 {
@@ -224,11 +235,8 @@ struct partition *fetch_find_partition(struct shard *s, const struct fetch_part 
                                          : shard_find_topic_id(s, part->key.topic_id);
     struct partition *p = slot_partition(slot, part->index);
 
-    *err = ERR_NONE;
-    if (!slot && !part->name)
-        *err = ERR_UNKNOWN_TOPIC_ID;
-    else if (!p)
-        *err = ERR_UNKNOWN_TOPIC_OR_PARTITION;
+    if (!p)
+        *err = absent_error(s, slot, part);
     else
         *err = at_follower ? partition_check_replica(p, part->leader_epoch)
                            : partition_check_leader(p, part->leader_epoch);

@@ -223,7 +223,10 @@ static void free_found(struct visit *v)
 
 static enum err error_of(const struct visit_item *item)
 {
-    return item->err == ERR_UNKNOWN_TOPIC_OR_PARTITION ? ERR_NOT_COORDINATOR : item->err;
+    bool is_elsewhere = item->err == ERR_UNKNOWN_TOPIC_OR_PARTITION ||
+                        item->err == ERR_NOT_LEADER_OR_FOLLOWER;
+
+    return is_elsewhere ? ERR_NOT_COORDINATOR : item->err;
 }
 
 /* ---- DescribeGroups --------------------------------------------------------------------- */

@@ -535,8 +535,12 @@ static void init_part(struct produce *p, struct produce_part *part,
     part->append.batch = (uint8_t *)(uintptr_t)from->records.b.p;
     part->append.n = MAX(from->records.b.n, 0);
     if (!part->partition) {
-        part->err = !slot && p->version >= 13 ? ERR_UNKNOWN_TOPIC_ID
-                                              : ERR_UNKNOWN_TOPIC_OR_PARTITION;
+        const struct metadata_topic *known =
+            topic->name.n > 0 ? metadata_find_topic(p->shard->image, topic->name)
+                              : metadata_find_topic_id(p->shard->image, topic->topic_id);
+
+        part->err = !slot && !known && p->version >= 13 ? ERR_UNKNOWN_TOPIC_ID
+                                                        : shard_absent_error(known, from->index);
         return;
     }
     partition_ref(part->partition);

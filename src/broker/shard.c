@@ -228,6 +228,13 @@ struct partition *slot_partition(const struct topic_slot *slot, int32_t index)
     return slot->partitions[index];
 }
 
+enum err shard_absent_error(const struct metadata_topic *topic, int32_t index)
+{
+    return topic && !topic->is_deleting && metadata_find_partition(topic, index)
+               ? ERR_NOT_LEADER_OR_FOLLOWER
+               : ERR_UNKNOWN_TOPIC_OR_PARTITION;
+}
+
 static void slot_free(struct shard *s, struct topic_slot *slot)
 {
     HASH_DELETE(by_name, s->topics_by_name, slot);

@@ -28,7 +28,7 @@ void visit_find(struct visit_item *item, struct str topic, int32_t index)
     if (p)
         item->partition = partition_ref(p);
     else
-        item->err = ERR_UNKNOWN_TOPIC_OR_PARTITION;
+        item->err = shard_absent_error(metadata_find_topic(s->image, topic), index);
 }
 
 static void item_home(struct io_msg *msg)

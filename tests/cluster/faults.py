@@ -27,6 +27,7 @@ TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path[:0] = [os.path.join(TESTS, "differential"), os.path.join(TESTS, "clients", "produce")]
 from peer import Peer  # noqa: E402
 from refused import NOT_LEADER, OUT_OF_ORDER, PATIENCE_S, produce, produce_as  # noqa: E402
+from record_batch import batch, record  # noqa: E402
 from waiting import HEAL_S, log_bytes, wait_for  # noqa: E402
 
 SESSION_MS = 4000
@@ -393,6 +394,38 @@ def racks_are_known(cluster):
     print("ok   racks_are_known", flush=True)
 
 
+def replicas_are_elsewhere(cluster):
+    """Who has none sends clients to look for them; one that is nowhere is unknown."""
+    for index, partition in enumerate(cluster.partitions("racks") + [{"replicas": []}]):
+        for broker in cluster.brokers:
+            if broker.number in partition["replicas"]:
+                continue
+            peer = Peer(f"broker {broker.number}", broker.address(), False)
+            for api, version in (("ListOffsets", 7), ("Fetch", 11), ("Produce", 7)):
+                said = ask_partition(peer, api, version, index)
+                assert said == (6 if partition["replicas"] else 3), \
+                    f"{api} of {index} at broker {broker.number}: error {said}"
+    print("ok   replicas_are_elsewhere", flush=True)
+
+
+def ask_partition(peer, api, version, index):
+    """An error code."""
+    asked = {
+        "ListOffsets": {"replica_id": -1, "isolation_level": 0, "topics": [
+            {"name": "racks", "partitions": [{"partition_index": index, "timestamp": -1,
+                                              "current_leader_epoch": -1}]}]},
+        "Fetch": {"replica_id": -1, "max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 20,
+                  "rack_id": "", "session_epoch": -1, "forgotten": [], "topics": [
+                      {"topic": "racks", "partitions": [
+                          {"partition": index, "current_leader_epoch": -1,
+                           "partition_max_bytes": 1 << 20}]}]},
+        "Produce": {"transactional_id": None, "acks": -1, "timeout_ms": 10000, "topics": [
+            {"name": "racks", "partitions": [
+                {"index": index, "records": batch([record(0)], int(time.time() * 1000))}]}]}}
+    said = peer.ask(api, version, asked[api])
+    return said["topics" if api == "ListOffsets" else "responses"][0]["partitions"][0]["error_code"]
+
+
 def topics_are_everywhere_when_made(cluster):
     """Whoever is asked next knows of it, and who leads."""
     for i in range(20):
@@ -473,6 +506,7 @@ def main():
         topics_are_everywhere_when_made(cluster)
         racks_are_known(cluster)
         who_does_not_lead_says_who_does(cluster)
+        replicas_are_elsewhere(cluster)
         for name in names:
             try:
                 run(cluster, name)

@@ -308,8 +308,8 @@ void s32_who_cannot_read_its_history_of_epochs_does_not_lead(struct script *s)
     script_await(s, C, "isr 2,3 leader 2");
     script_reads(s, B, "m1");
     script_write(s, B, ALL, "m2", ERR_NONE);
-    script_holds(s, A, "m1"); /* for a person to look at */
-    script_fetch(s, A, 0, -1, ERR_UNKNOWN_TOPIC_OR_PARTITION);
+    script_holds(s, A, "m1");                              /* for a person to look at */
+    script_fetch(s, A, 0, -1, ERR_NOT_LEADER_OR_FOLLOWER); /* B leads */
 }
 
 /* B has records behind its recovery point when it dies, and one of them rots. */
