@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A broker for one run of a suite: ours or Apache Kafka, with the same settings, in a new folder.
+Or a cluster of ours.
 
 $STRANDLINE names our program. Everything that a broker leaves is removed when it stops.
 """
+import contextlib
 import os
 import pathlib
 import shutil
@@ -13,6 +15,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KAFKA = ROOT / "tests/tools/kafka"
+ZOOKEEPER = ROOT / "tests/tools/zookeeper"
 READY_S = 20
 STOP_S = 30
 # What all suites want; a key that we do not know yet is one that only Kafka has a feature for.
@@ -126,3 +129,51 @@ class Broker:
             self.process.wait()
             return f"not stopped within {STOP_S} s"
         return f"ended with {status}: {self._text('err')[-800:]}" if status else None
+
+
+class Zookeeper:
+    """Used with `with`; its connect string is `servers`."""
+
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="strandline-suites.")
+        self.servers = None
+
+    def __enter__(self):
+        port = free_port()
+        if subprocess.run([ZOOKEEPER, "start", self.dir, str(port)], check=False).returncode:
+            self.__exit__()
+            raise BrokerError("no ZooKeeper")
+        self.servers = f"127.0.0.1:{port}"
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run([ZOOKEEPER, "stop", self.dir], check=False)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Cluster:
+    """Some brokers of ours, used like one. Their ids count up from that of the settings."""
+
+    kind = "ours"
+
+    def __init__(self, count, settings):
+        self.count, self.settings = count, {"offsets.topic.replication.factor": "3", **settings}
+        self.members, self.bootstrap, self.rest = [], None, contextlib.ExitStack()
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            zookeeper = stack.enter_context(Zookeeper())
+            first = int(self.settings.get("node.id", 1))
+            for node in range(first, first + self.count):
+                self.members.append(stack.enter_context(Broker("ours", {
+                    **self.settings, "node.id": node, "zookeeper.connect": zookeeper.servers})))
+            self.bootstrap = ",".join(member.bootstrap for member in self.members)
+            self.rest = stack.pop_all()
+        return self
+
+    def __exit__(self, *_):
+        self.rest.close()
+
+    def stop(self):
+        """Stop them cleanly and return what was wrong with an end, or None."""
+        return next(filter(None, [member.stop() for member in self.members]), None)

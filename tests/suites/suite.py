@@ -11,9 +11,9 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FETCH = ROOT / "tests/tools/fetch-peers"
 VERDICTS = ("PASS", "FAIL", "SKIP")
-# How the reasons begin of tests that are run with neither broker, or only with Apache Kafka, and
-# of those that sometimes fail for a reason of their own.
-NEITHER, NOT_OURS, UNSTEADY = "left out, ", "not run, ", "unsteady, "
+# How the reasons begin of tests that are run with neither broker, or only with Apache Kafka, or
+# only with a cluster, and of those that sometimes fail for a reason of their own.
+NEITHER, NOT_OURS, CLUSTER, UNSTEADY = "left out, ", "not run, ", "of clusters, ", "unsteady, "
 
 
 class SuiteError(Exception):
@@ -58,9 +58,12 @@ def read_verdicts(lines):
 class Suite:
     """The folder of a suite."""
 
-    def __init__(self, folder):
-        self.folder, self.name = folder, folder.name
+    def __init__(self, folder, brokers=1):
+        self.folder, self.name, self.brokers = folder, folder.name, brokers
         self.reasons = read_excepted(folder / "excepted.txt")
+        if brokers > 1:
+            self.reasons = {reason: names for reason, names in self.reasons.items()
+                            if not reason.startswith(CLUSTER)}
         self.chosen = lines_of(folder / "choice.txt")
 
     def get(self):
@@ -84,14 +87,15 @@ class Suite:
 
     def left_out(self, kind):
         """Patterns of the tests that are not run with a broker of that kind."""
-        prefixes = (NEITHER, NOT_OURS) if kind == "ours" else NEITHER
+        prefixes = (NEITHER, CLUSTER) + ((NOT_OURS,) if kind == "ours" else ())
         return [name for reason, names in self.reasons.items() for name in names
                 if reason.startswith(prefixes)]
 
     def run(self, broker, log, choice):
         """Run the tests; what they print goes to the log. Return the verdicts."""
         env = {**os.environ, "LEFT_OUT": "\n".join(self.left_out(broker.kind)),
-               "CHOICE": "\n".join(self.chosen) if choice else ""}
+               "CHOICE": "\n".join(self.chosen) if choice else "",
+               "BROKERS": str(self.brokers)}
         with open(log, "w", encoding="utf-8") as err:
             done = subprocess.run([self.folder / "run", "tests", broker.bootstrap], env=env, stderr=err,
                                   stdout=subprocess.PIPE, text=True, check=False)
@@ -103,7 +107,7 @@ class Suite:
     def stale(self, names):
         """Patterns of exceptions that none of the names matches."""
         return [pattern for reason, patterns in self.reasons.items() for pattern in patterns
-                if not reason.startswith(NEITHER) and not any(matches(name, pattern)
+                if not reason.startswith((NEITHER, CLUSTER)) and not any(matches(name, pattern)
                                                                 for name in names)]
 
     def reason(self, name):

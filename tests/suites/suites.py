@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run other projects' own tests against the broker and against Apache Kafka, and compare.
 
-    suites.py [SUITE...] [--choice] [--ours] [--record] [--logs DIR]
+    suites.py [SUITE...] [--choice] [--ours] [--brokers N] [--record] [--logs DIR]
 
 Each folder beside this file is a suite (README.md). Every suite gets a new broker. A test fails
 the run if Apache Kafka passes it and we do not, unless the suite's excepted.txt gives a reason; an
 excepted test that passes is named. --choice runs the quick part of each suite that has one, and
 --ours takes Kafka's verdicts from kafka.txt instead of running it. --record writes that file.
+With --brokers 3 ours are a cluster, and every test has to pass as it does with one.
 """
 import argparse
 import pathlib
@@ -27,7 +28,8 @@ def run_against(kind, one, args):
     """Run a suite against a new broker of that kind; return its results and the seconds."""
     log = args.logs / f"{one.name}.{kind}.log"
     start = time.monotonic()
-    with brokers.Broker(kind, one.settings()) as broker:
+    with (brokers.Broker(kind, one.settings()) if args.brokers == 1 else
+          brokers.Cluster(args.brokers, one.settings())) as broker:
         verdicts = one.run(broker, log, args.choice)
         why = broker.stop()
     if why:
@@ -55,6 +57,8 @@ def arguments():
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=" ".join(ALL))
     parser.add_argument("--choice", action="store_true", help="only the quick part of each suite")
     parser.add_argument("--ours", action="store_true", help="Kafka's verdicts are from kafka.txt")
+    parser.add_argument("--brokers", type=int, default=1, metavar="N",
+                        help="as many of ours, on a ZooKeeper; with --ours")
     parser.add_argument("--record", action="store_true", help="write Kafka's verdicts to kafka.txt")
     parser.add_argument("--logs", type=pathlib.Path, default=HERE.parents[1] / "build/suites",
                         help="where what the suites print is kept (build/suites)")
@@ -62,6 +66,8 @@ def arguments():
     unknown = set(args.suites) - set(ALL)
     if unknown:
         parser.error(f"no such suite: {' '.join(sorted(unknown))}; there are: {' '.join(ALL)}")
+    if args.brokers > 1 and not args.ours:
+        parser.error("--brokers wants --ours: Apache Kafka is one broker here")
     if args.record and (args.ours or args.choice):
         parser.error("--record wants a whole run against Apache Kafka")
     return args
@@ -74,7 +80,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("suites: terminated"))
     rows = []
     for name in args.suites or ALL:
-        one = suite.Suite(HERE / name)
+        one = suite.Suite(HERE / name, args.brokers)
         if args.choice and not one.has_choice():
             continue
         print(f"{name}: running", file=sys.stderr, flush=True)

@@ -11,9 +11,9 @@ import suite
 
 
 class Verdicts(unittest.TestCase):
-    def row(self, ours, kafka, reasons=None):
+    def row(self, ours, kafka, reasons=None, brokers=1):
         with tempfile.TemporaryDirectory() as folder:
-            one = suite.Suite(pathlib.Path(folder))
+            one = suite.Suite(pathlib.Path(folder), brokers)
         one.reasons = reasons or {}
         return results.Row(one, suite.read_verdicts(ours), suite.read_verdicts(kafka), (1, None))
 
@@ -28,6 +28,9 @@ class Verdicts(unittest.TestCase):
 
     def test_what_kafka_does_not_know_has_to_pass(self):
         self.assertEqual(self.bad(["FAIL a", "SKIP b"], []), ["a", "b"])
+
+    def test_what_only_a_cluster_is_asked_may_skip_itself(self):
+        self.assertEqual(self.bad(["FAIL a", "SKIP b", "SKIP c"], ["PASS c"], None, 3), ["a", "c"])
 
     def test_what_skips_itself_with_kafka_may_not_fail(self):
         self.assertEqual(self.bad(["FAIL a", "SKIP b"], ["SKIP a", "SKIP b"]), ["a"])
