@@ -325,12 +325,40 @@ static int32_t count_same_topic(const struct fetch_session *session, const struc
     return n;
 }
 
+/* With version 16 come the addresses. */
+static void fill_hint(struct hints *hints, const struct fetch_part *part,
+                      struct fetch_response_partition *out)
+{
+    struct str name = part->name ? str_of(part->name) : str_null();
+
+    if (hints->request->header.api_version >= 16 &&
+        (part->err == ERR_NOT_LEADER_OR_FOLLOWER || part->err == ERR_FENCED_LEADER_EPOCH))
+        hints_find(hints, name, part->key.topic_id, part->index, &out->current_leader.leader_id,
+                   &out->current_leader.leader_epoch);
+}
+
+static void fill_nodes(const struct hints *hints, struct fetch_response *out)
+{
+    struct request *r = hints->request;
+
+    out->node_endpoints.n = hints->count;
+    out->node_endpoints.v = request_array(r, &fetch_response_node_schema, hints->count);
+    for (int32_t i = 0; i < hints->count; i++) {
+        struct fetch_response_node *node = &out->node_endpoints.v[i];
+
+        node->node_id = hints->brokers[i]->id;
+        node->rack = hints->brokers[i]->rack;
+        (void)request_broker_address(r, hints->brokers[i], &node->host, &node->port);
+    }
+}
+
 static void fill_response(struct fetch *f)
 {
     struct request *r = f->request;
     struct fetch_response *out = r->out;
     struct fetch_response_topic *topic = NULL;
     struct fetch_part *before = NULL;
+    struct hints hints = {.request = r};
 
     out->session_id = f->session->id;
     out->responses.v = request_array(r, &fetch_response_topic_schema, f->session->part_count);
@@ -349,8 +377,10 @@ static void fill_response(struct fetch *f)
             topic->partitions.v = request_array(r, &fetch_response_partition_schema,
                                                 count_same_topic(f->session, part));
         }
-        fill_part(f, &topic->partitions.v[topic->partitions.n++], part);
+        fill_part(f, &topic->partitions.v[topic->partitions.n], part);
+        fill_hint(&hints, part, &topic->partitions.v[topic->partitions.n++]);
     }
+    fill_nodes(&hints, out);
 }
 
 /* Partitions that had data go to the end, so that a small budget serves all of them in turn. */
