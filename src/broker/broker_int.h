@@ -485,6 +485,8 @@ must_use enum err partition_check_leader(const struct partition *p, int32_t epoc
 /* Likewise, but a follower that may serve consumers will do. */
 must_use enum err partition_check_replica(const struct partition *p, int32_t epoch);
 bool partition_is_led_here(const struct partition *p);
+/* On the owner: nobody else leads it, as the session (lease.c) or the in-sync followers say. */
+bool partition_is_sure(const struct partition *p);
 /* On the owner: who waits for this offset is answered. */
 void partition_answer_committed(struct partition *p);
 void partition_answer_acked(struct partition *p);

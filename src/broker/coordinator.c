@@ -471,7 +471,8 @@ enum err coordinator_groups(struct partition *p, const struct groups **out)
     *out = c ? c->groups : NULL;
     if (!c)
         return ERR_NOT_COORDINATOR;
-    return c->refusing;
+    /* Another one may have taken later offsets, and given this one's members to others. */
+    return c->refusing || partition_is_sure(p) ? c->refusing : ERR_NOT_COORDINATOR;
 }
 
 void coordinator_request(struct partition *p, struct group_call *call)

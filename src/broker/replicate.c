@@ -18,6 +18,8 @@
 #include "broker/coordinator.h"
 #include "broker/fetcher.h"
 
+#define FETCH_MARGIN_MS 250
+
 static int64_t now_ms(const struct partition *p)
 {
     return shard_now_ns(p->owner) / 1000000;
@@ -257,6 +259,14 @@ int32_t replicate_last_epoch(const struct partition *p)
 }
 
 /* ---- what a leader sent ----------------------------------------------------------------- */
+
+bool partition_is_sure(const struct partition *p)
+{
+    int64_t within_ms = config_i32(p->owner->config, CONFIG_REPLICA_FETCH_WAIT_MAX_MS) +
+                        FETCH_MARGIN_MS;
+
+    return broker_is_sure(p->owner) || replica_is_heard(&p->replica, now_ms(p), within_ms);
+}
 
 static enum err append_batch(struct partition *p, struct io_buf *buf, size_t at,
                              const struct batch_header *h)

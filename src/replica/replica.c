@@ -212,6 +212,17 @@ bool replica_knows_end(const struct replica *r)
     return r->role == REPLICA_LEADER && r->epoch_start >= 0 && r->high_watermark >= r->epoch_start;
 }
 
+bool replica_is_heard(const struct replica *r, int64_t now_ms, int64_t within_ms)
+{
+    for (int32_t i = 0; i < r->member_count; i++) {
+        const struct replica_member *m = &r->members[i];
+
+        if (m->is_in_isr && m->id != r->self && now_ms - m->fetched_ms > within_ms)
+            return false;
+    }
+    return true;
+}
+
 bool replica_serves(const struct replica *r)
 {
     return r->role == REPLICA_FOLLOWER && r->leader_watermark >= 0 && r->failures == 0 &&

@@ -206,6 +206,11 @@ must_use enum err replica_check_isr(const struct replica *r);
  */
 bool replica_knows_end(const struct replica *r);
 /*
+ * Leader: whether all others of its in-sync set have fetched in the last `within_ms`: nobody of
+ * them knew a later leader then. True, too, for who is alone in it: nobody else is elected.
+ */
+bool replica_is_heard(const struct replica *r, int64_t now_ms, int64_t within_ms);
+/*
  * Whether a follower may serve consumers what lies below its high watermark. The watermark is true
  * at any time, as nothing below it is ever cut without an unclean election; but only while the
  * leader in force answers, and has agreed with this log, is there any news here, and is it known

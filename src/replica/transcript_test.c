@@ -782,6 +782,34 @@ static void who_does_not_lead_any_more_says_so(void **state)
     replica_fini(&f.r);
 }
 
+static void a_leader_is_heard_while_all_in_sync_fetch(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    lead(&f, 1, 3);
+    fetched_by(&f, 2, 0);
+    assert_false(replica_is_heard(&f.r, f.now_ms, 100));
+    fetched_by(&f, 3, 0);
+    assert_true(replica_is_heard(&f.r, f.now_ms, 100));
+    f.now_ms += 101;
+    fetched_by(&f, 3, 0);
+    assert_false(replica_is_heard(&f.r, f.now_ms, 100));
+    fetched_by(&f, 2, 0);
+    assert_true(replica_is_heard(&f.r, f.now_ms, 100));
+    replica_fini(&f.r);
+}
+
+static void a_leader_that_is_in_sync_alone_needs_nobody(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    lead(&f, 1, 1);
+    assert_true(replica_is_heard(&f.r, f.now_ms + 10000, 100));
+    replica_fini(&f.r);
+}
+
 /* ---- consumers that read here ----------------------------------------------------------- */
 
 static void answered_with(struct fixture *f, enum err err)
@@ -958,6 +986,8 @@ int main(void)
         cmocka_unit_test(s23_a_refusal_of_another_epoch_does_not_stop_it),
         cmocka_unit_test(who_is_elected_while_it_truncates_leads_when_that_is_done),
         cmocka_unit_test(who_does_not_lead_any_more_says_so),
+        cmocka_unit_test(a_leader_is_heard_while_all_in_sync_fetch),
+        cmocka_unit_test(a_leader_that_is_in_sync_alone_needs_nobody),
         cmocka_unit_test(a_follower_serves_while_the_leader_in_force_answers),
         cmocka_unit_test(who_truncates_does_not_serve),
         cmocka_unit_test(a_consumer_is_sent_to_who_is_in_sync_in_its_rack_and_has_its_offset),

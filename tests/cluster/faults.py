@@ -31,6 +31,7 @@ from record_batch import batch, record  # noqa: E402
 from waiting import HEAL_S, log_bytes, wait_for  # noqa: E402
 
 SESSION_MS = 4000
+NOT_COORDINATOR = 16
 PARTITIONS = 4
 STOP_S = 30
 ACKS_MIN = 100  # during a scenario, or it says nothing
@@ -475,6 +476,13 @@ def gaps_may_be_filled_from_elsewhere(cluster):
     print("ok   gaps_may_be_filled_from_elsewhere", flush=True)
 
 
+def assert_names(leader, answer, part):
+    assert part["error_code"] == NOT_LEADER, part
+    assert part["current_leader"]["leader_id"] == leader.number, part
+    nodes = [(n["node_id"], n["port"]) for n in answer["node_endpoints"]]
+    assert nodes == [(leader.number, leader.port)], nodes
+
+
 def who_does_not_lead_says_who_does(cluster):
     """Newer clients go there at once (KIP-951)."""
     cluster.tell("topics", "create", "hints", "--partitions", "1", "--replication-factor", "3")
@@ -484,12 +492,42 @@ def who_does_not_lead_says_who_does(cluster):
             continue
         peer = Peer("a client", broker.address(), False)
         answer = produce_as(peer, 10, "hints", -1, -1)
-        part = answer["responses"][0]["partitions"][0]
-        assert part["error_code"] == NOT_LEADER, part
-        assert part["current_leader"]["leader_id"] == leader.number, part
-        nodes = [(n["node_id"], n["port"]) for n in answer["node_endpoints"]]
-        assert nodes == [(leader.number, leader.port)], nodes
+        assert_names(leader, answer, answer["responses"][0]["partitions"][0])
+        topic = peer.ask("Metadata", 12, {"topics": [{"topic_id": bytes(16), "name": "hints"}],
+                                          "allow_auto_topic_creation": False})["topics"][0]
+        answer = peer.ask("Fetch", 16, {
+            "max_wait_ms": 0, "max_bytes": 1 << 20, "session_epoch": -1, "rack_id": "",
+            "topics": [{"topic_id": topic["topic_id"], "partitions": [
+                {"partition": 0, "current_leader_epoch": -1, "partition_max_bytes": 1 << 20}]}]})
+        assert_names(leader, answer, answer["responses"][0]["partitions"][0])
     print("ok   who_does_not_lead_says_who_does", flush=True)
+
+
+def offset_error(peer, group):
+    return peer.ask("OffsetFetch", 5, {"group_id": group, "topics": None})["error_code"]
+
+
+def a_coordinator_that_hears_nobody_is_none(cluster):
+    """Its followers are as good as its session: without both, others may coordinate its groups."""
+    number = wait_for(lambda: Peer("a client", cluster.brokers[0].address(), False).ask(
+        "FindCoordinator", 3, {"key": "heard"})["node_id"], "a coordinator", lambda n: n > 0)
+    coordinator = cluster.brokers[number - 1]
+    peer = Peer("a client", coordinator.address(), False)
+    wait_for(lambda: offset_error(peer, "heard"), "the offsets of a group", lambda e: e == 0)
+    zookeeper = int(pathlib.Path(cluster.work, "zookeeper", "1", "pid").read_text())
+    os.kill(zookeeper, signal.SIGSTOP)
+    time.sleep(SESSION_MS / 1000)
+    assert offset_error(peer, "heard") == 0, "its followers fetch, and it does not answer"
+    others = [b for b in cluster.brokers if b is not coordinator]
+    for broker in others:
+        broker.stand_still()
+    wait_for(lambda: offset_error(peer, "heard"), "doubts", lambda e: e == NOT_COORDINATOR, 5)
+    for broker in others:
+        broker.send(signal.SIGCONT)
+    os.kill(zookeeper, signal.SIGCONT)
+    wait_for(lambda: [offset_error(Peer("a client", b.address(), False), "heard")
+                      for b in cluster.brokers], "a coordinator", lambda errors: 0 in errors)
+    print("ok   a_coordinator_that_hears_nobody_is_none", flush=True)
 
 
 def main():
@@ -517,6 +555,7 @@ def main():
         else:
             offsets_behind_the_end_are_refused(cluster)
             gaps_may_be_filled_from_elsewhere(cluster)
+            a_coordinator_that_hears_nobody_is_none(cluster)
     finally:
         for broker in cluster.brokers:
             if broker.process.poll() is None:

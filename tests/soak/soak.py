@@ -19,6 +19,7 @@ is repeated, and after three times it fails. With --state the results are append
 it has of the same program is not run again: it stops and goes on at any time.
 """
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -167,8 +168,10 @@ def run_until_valid(world, cell, number, args, state):
 
 def keep(world, directory):
     if directory:
-        shutil.copytree(world.work, directory, dirs_exist_ok=True,
-                        ignore=shutil.ignore_patterns("shadow"))
+        # Brokers still run: what goes away meanwhile is not there.
+        with contextlib.suppress(shutil.Error):
+            shutil.copytree(world.work, directory, dirs_exist_ok=True,
+                            ignore=shutil.ignore_patterns("shadow"))
         print(f"logs and data are in {directory}", flush=True)
     for broker in world.brokers:
         print(f"     broker {broker.number}: {broker.last_words()}", flush=True)
