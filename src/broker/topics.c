@@ -282,6 +282,12 @@ static void check_name(struct creations *cs, struct creation *item, struct str n
                           STR_ARG(name), STR_ARG(other->name)));
 }
 
+static int32_t factor_of(const struct control *c, const struct create_topics_request_topic *in)
+{
+    return in->replication_factor == -1 ? config_i32(c->config, CONFIG_DEFAULT_REPLICATION_FACTOR)
+                                        : in->replication_factor;
+}
+
 /* Partitions to make; 0 after an error. */
 static int32_t check_counts(struct creations *cs, struct creation *item,
                             const struct create_topics_request_topic *in)
@@ -290,7 +296,7 @@ static int32_t check_counts(struct creations *cs, struct creation *item,
     struct arena *arena = &cs->request->arena;
     int32_t n = in->num_partitions == -1 ? config_i32(config, CONFIG_NUM_PARTITIONS)
                                          : in->num_partitions;
-    int16_t rf = in->replication_factor == -1 ? 1 : in->replication_factor;
+    int32_t rf = factor_of(cs->control, in);
 
     if (in->assignments.n > 0) {
         if (in->num_partitions != -1 || in->replication_factor != -1) {
@@ -390,19 +396,15 @@ static void build_topic(struct creations *cs, struct creation *item, const struc
     add_partitions(cs, item, t->partitions, t->replication_factor, t->manual);
 }
 
-static int32_t factor_of(const struct create_topics_request_topic *in)
-{
-    return in->replication_factor < 1 ? 1 : in->replication_factor;
-}
-
 static void prepare_topic(struct creations *cs, int32_t at)
 {
     const struct create_topics_request *in = cs->request->in;
     const struct create_topics_request_topic *from = &in->topics.v[at];
     struct creation *item = &cs->items[at];
     struct config_overrides overrides = {0};
-    struct new_topic t = {
-        .name = from->name, .replication_factor = factor_of(from), .configs = &overrides};
+    struct new_topic t = {.name = from->name,
+                          .replication_factor = factor_of(cs->control, from),
+                          .configs = &overrides};
 
     if (is_named_twice(cs, at, from->name)) {
         fail(item, ERR_INVALID_REQUEST, STR_LIT("topic is named twice in the request"));
@@ -527,9 +529,10 @@ static void prepare_auto(struct creations *cs)
 {
     const struct metadata_request *in = cs->request->in;
     struct config_overrides none = {0};
-    struct new_topic t = {.partitions = config_i32(cs->control->config, CONFIG_NUM_PARTITIONS),
-                          .replication_factor = 1,
-                          .configs = &none};
+    struct new_topic t = {
+        .partitions = config_i32(cs->control->config, CONFIG_NUM_PARTITIONS),
+        .replication_factor = config_i32(cs->control->config, CONFIG_DEFAULT_REPLICATION_FACTOR),
+        .configs = &none};
 
     for (int32_t i = 0; i < cs->count; i++) {
         struct str name = in->topics.v[i].name;

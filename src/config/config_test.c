@@ -210,14 +210,12 @@ static void what_would_weaken_a_promise_is_refused(void **state)
     "remove it (allowed: "
     check_refused(c, "authorizer.class.name=org.x.Y",
                   "f:1: authorizer.class.name=org.x.Y" REASON "nothing)");
-    check_refused(c, "default.replication.factor=3",
-                  "f:1: default.replication.factor=3" REASON "1)");
     check_refused(c, "remote.log.storage.system.enable=true",
                   "f:1: remote.log.storage.system.enable=true" REASON "false)");
     check_refused(c, "security.inter.broker.protocol=SSL",
                   "f:1: security.inter.broker.protocol=SSL" REASON "PLAINTEXT)");
 #undef REASON
-    load(c, "authorizer.class.name=\nlog.cleanup.policy=delete\ndefault.replication.factor=1\n"
+    load(c, "authorizer.class.name=\nlog.cleanup.policy=delete\n"
             "remote.log.storage.system.enable=False\n");
 }
 

@@ -367,6 +367,18 @@ static enum err check_budget(const struct config *c, char **message)
                                       (long long)budget, (long long)request));
 }
 
+/* To ignore it would keep one copy of what was to have several. */
+static enum err check_replicas(const struct config *c, char **message)
+{
+    int32_t n = config_i32(c, CONFIG_DEFAULT_REPLICATION_FACTOR);
+
+    if (n == 1 || config_str(c, CONFIG_ZOOKEEPER_CONNECT).n > 0)
+        return ERR_NONE;
+    return invalid(message, xasprintf("default.replication.factor=%d needs other brokers; set "
+                                      "zookeeper.connect, or remove it",
+                                      n));
+}
+
 enum err config_validate(const struct config *c, char **message)
 {
     enum err err;
@@ -389,5 +401,7 @@ enum err config_validate(const struct config *c, char **message)
         err = check_ids(c, message);
     if (!err)
         err = check_dirs(c, message);
+    if (!err)
+        err = check_replicas(c, message);
     return err ? err : check_budget(c, message);
 }

@@ -180,6 +180,9 @@ static void keys_that_contradict_each_other_are_refused(void **state)
     check("node.id=3\nbroker.id=3", NULL);
     check("node.id=3\nbroker.id=4", "node.id=3 and broker.id=4 differ; remove broker.id");
     check("log.dirs=/a,/b,/a", "log.dirs names /a twice; remove one");
+    check("default.replication.factor=3", "default.replication.factor=3 needs other brokers; set "
+                                          "zookeeper.connect, or remove it");
+    check("default.replication.factor=3\nzookeeper.connect=x:2181", NULL);
     check("log.dirs=,", "log.dirs is empty; name a directory or remove it");
     check("queued.max.request.bytes=1048576",
           "queued.max.request.bytes=1048576 holds less than one request of "

@@ -61,6 +61,7 @@ class Broker:
         return {
             "node.id": self.number,
             "listeners": f"PLAINTEXT://{self.address()}",
+            "default.replication.factor": 3,
             "broker.rack": f"rack{self.number % 2}",
             "log.dirs": self.dir,
             "zookeeper.connect": self.cluster.zookeeper,
@@ -281,10 +282,10 @@ def follower_is_killed(cluster, topic):
     broker.start()
 
 
-def leads_by_metadata(peer, topic):
+def leads_by_metadata(peer, topic, may_make=False):
     """Leaders, as an old client asks for them; a broker that stands still makes it wait."""
     found = peer.ask("Metadata", 4, {"topics": [{"name": topic}],
-                                     "allow_auto_topic_creation": False})["topics"][0]
+                                     "allow_auto_topic_creation": may_make})["topics"][0]
     return {p["partition_index"]: p["leader_id"] for p in found["partitions"]}
 
 
@@ -427,6 +428,17 @@ def ask_partition(peer, api, version, index):
     return said["topics" if api == "ListOffsets" else "responses"][0]["partitions"][0]["error_code"]
 
 
+def topics_have_replicas_without_being_told(cluster):
+    """Of default.replication.factor, made by an administrator or because somebody asks."""
+    cluster.tell("topics", "create", "made")
+    peer = Peer("a client", cluster.brokers[1].address(), False)
+    wait_for(lambda: leads_by_metadata(peer, "asked-for", True), "a topic that was asked for")
+    for topic in ("made", "asked-for"):
+        replicas = cluster.partitions(topic)[0]["replicas"]
+        assert len(replicas) == 3, f"{topic}: {replicas}"
+    print("ok   topics_have_replicas_without_being_told", flush=True)
+
+
 def topics_are_everywhere_when_made(cluster):
     """Whoever is asked next knows of it, and who leads."""
     for i in range(20):
@@ -541,6 +553,7 @@ def main():
         wait_for(lambda: len((cluster.ask("cluster") or {}).get("brokers", [])), "three brokers",
                  lambda n: n == 3)
         configurations_reach_everybody(cluster)
+        topics_have_replicas_without_being_told(cluster)
         topics_are_everywhere_when_made(cluster)
         racks_are_known(cluster)
         who_does_not_lead_says_who_does(cluster)
