@@ -232,6 +232,18 @@ struct topic_config {
 void topic_config_resolve(const struct config *c, const struct config_overrides *o,
                           struct topic_config *out);
 
+/*
+ * Which of its duties this broker has to throttle for a partition (KIP-73): sending, by
+ * leader.replication.throttled.replicas, and fetching, by follower.replication.throttled.replicas.
+ */
+struct topic_throttle {
+    bool of_leader;
+    bool of_follower;
+};
+
+struct topic_throttle topic_throttle_of(const struct config_overrides *o, int32_t partition,
+                                        int32_t broker);
+
 /* One pair. ERR_INVALID_CONFIG, as for every topic function below. */
 must_use enum err topic_config_check(struct str name, struct str value, char **message);
 /* All pairs, and the rules between them: for CreateTopics and after a series of alterations. */

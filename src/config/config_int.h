@@ -69,6 +69,8 @@ must_use enum err config__check(enum config_key key, struct str text, struct con
 /* The same for a value that comes from a client, which is also bounded in size. */
 must_use enum err config__check_size(enum config_key key, struct str text, char **message);
 must_use enum err config__check_client(enum config_key key, struct str text, char **message);
+/* Whether a list of partition:broker, or *, names this one. */
+bool config__list_has_replica(struct str list, int32_t partition, int32_t broker);
 /* The number of a text that was checked before; 0 for NULL. */
 struct config_number config__number(enum config_key key, const char *text);
 /* Sets *message for a name that does not exist among the keys of topics or of brokers. */

@@ -155,13 +155,34 @@ static bool number_is_allowed(const struct config_def *def, double value)
     return false;
 }
 
+/* Digits alone: no sign, no blank. */
+static bool is_id(struct str word, int64_t *id)
+{
+    for (int32_t i = 0; i < word.n; i++)
+        if (word.p[i] < '0' || word.p[i] > '9')
+            return false;
+    return str_to_i64(word, id) == ERR_NONE && *id <= INT32_MAX;
+}
+
+/* partition:broker, as lists of throttled replicas have them. */
+static bool is_replica(struct str word, int64_t *partition, int64_t *broker)
+{
+    const char *colon = word.n > 0 ? memchr(word.p, ':', (size_t)word.n) : NULL;
+    int32_t n = colon ? (int32_t)(colon - word.p) : 0;
+
+    return colon && is_id((struct str){word.p, n}, partition) &&
+           is_id((struct str){colon + 1, word.n - n - 1}, broker);
+}
+
 static bool word_is_allowed(const struct config_def *def, struct str word)
 {
     struct str rest = str_of(def->values);
     struct str item;
+    int64_t ids[2];
 
     while (next_alternative(&rest, &item))
-        if (str_eq(item, word))
+        if (str_eq(item, word) ||
+            (str_eq_c(item, "partition:broker") && is_replica(word, &ids[0], &ids[1])))
             return true;
     return false;
 }
@@ -169,11 +190,15 @@ static bool word_is_allowed(const struct config_def *def, struct str word)
 static bool list_is_allowed(const struct config_def *def, struct str list)
 {
     struct str item;
+    bool has_all = false;
+    int32_t n = 0;
 
-    while (config_list_next(&list, &item))
+    for (; config_list_next(&list, &item); n++) {
+        has_all = has_all || str_eq_c(item, "*");
         if (!word_is_allowed(def, item))
             return false;
-    return true;
+    }
+    return !has_all || n == 1;
 }
 
 static bool parse_boolean(struct str text, int64_t *out)
@@ -296,6 +321,18 @@ enum err config__check_client(enum config_key key, struct str text, char **messa
     enum err err = config__check_size(key, text, message);
 
     return err ? err : config__check(key, text, NULL, message);
+}
+
+bool config__list_has_replica(struct str list, int32_t partition, int32_t broker)
+{
+    struct str item;
+    int64_t ids[2];
+
+    while (config_list_next(&list, &item))
+        if (str_eq_c(item, "*") ||
+            (is_replica(item, &ids[0], &ids[1]) && ids[0] == partition && ids[1] == broker))
+            return true;
+    return false;
 }
 
 struct config_number config__number(enum config_key key, const char *text)

@@ -138,6 +138,25 @@ void topic_config_resolve(const struct config *c, const struct config_overrides 
     };
 }
 
+static bool is_listed(const struct config_overrides *o, enum config_key list, int32_t partition,
+                      int32_t broker)
+{
+    const char *text = config_overrides_get(o, str_of(config_name(list)));
+
+    return text && config__list_has_replica(str_of(text), partition, broker);
+}
+
+struct topic_throttle topic_throttle_of(const struct config_overrides *o, int32_t partition,
+                                        int32_t broker)
+{
+    return (struct topic_throttle){
+        .of_leader =
+            is_listed(o, CONFIG_TOPIC_LEADER_REPLICATION_THROTTLED_REPLICAS, partition, broker),
+        .of_follower =
+            is_listed(o, CONFIG_TOPIC_FOLLOWER_REPLICATION_THROTTLED_REPLICAS, partition, broker),
+    };
+}
+
 enum err topic_config_check(struct str name, struct str value, char **message)
 {
     enum config_key key = config_find_topic(name);

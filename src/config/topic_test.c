@@ -291,15 +291,61 @@ static void a_value_of_a_client_has_a_bounded_size(void **state)
     const char *name = "leader.replication.throttled.replicas";
     char value[CONFIG_VALUE_BYTES_MAX + 2] = {0};
 
-    memset(value, 'a', CONFIG_VALUE_BYTES_MAX);
+    for (int i = 0; i < CONFIG_VALUE_BYTES_MAX / 8; i++)
+        snprintf(value + 8 * i, 9, "%05d:1,", i);
+    value[CONFIG_VALUE_BYTES_MAX - 1] = '1'; /* In the place of the last comma. */
     assert_int_equal(alter(f, CONFIG_OP_SET, name, value), ERR_NONE);
-    assert_int_equal(alter(f, CONFIG_OP_APPEND, name, "b"), ERR_INVALID_CONFIG);
+    assert_int_equal(alter(f, CONFIG_OP_APPEND, name, "2:2"), ERR_INVALID_CONFIG);
     check_override(f, name, value);
-    value[CONFIG_VALUE_BYTES_MAX] = 'a';
+    value[CONFIG_VALUE_BYTES_MAX] = '1';
     assert_int_equal(alter(f, CONFIG_OP_SET, name, value), ERR_INVALID_CONFIG);
     assert_int_equal(alter(f, CONFIG_OP_SUBTRACT, name, value), ERR_INVALID_CONFIG);
     check(name, value,
           "leader.replication.throttled.replicas has more than 16384 bytes; shorten it");
+}
+
+static void throttled_replicas_are_pairs_of_numbers_or_all(void **state)
+{
+    struct fixture *f = *state;
+    const char *name = "follower.replication.throttled.replicas";
+    static const char *const good[] = {"", "*", " * ", "0:1", "0:1, 12:2147483647,", "007:1"};
+    static const char *const bad[] = {"none", "0",    "0:",  ":1",   "0:1:2",        "0:-1",
+                                      "+1:1", "1: 1", "**",  "*,*",  "0:2147483648", "0:1,*",
+                                      "a:1",  ":",    "0-1", "0:1;", "0:1,b"};
+
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        check(name, good[i], NULL);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        assert_int_equal(alter(f, CONFIG_OP_SET, name, bad[i]), ERR_INVALID_CONFIG);
+    check(name, "0:x",
+          "follower.replication.throttled.replicas=0:x is out of range; allowed: "
+          "*|partition:broker");
+}
+
+static void check_throttle(struct fixture *f, int partition, int broker, bool leads, bool follows)
+{
+    struct topic_throttle t = topic_throttle_of(&f->o, partition, broker);
+
+    assert_int_equal(t.of_leader, leads);
+    assert_int_equal(t.of_follower, follows);
+}
+
+static void a_replica_is_throttled_where_the_topic_lists_it(void **state)
+{
+    struct fixture *f = *state;
+
+    check_throttle(f, 0, 1, false, false);
+    put(f, "leader.replication.throttled.replicas", "0:1, 10:1,3:2");
+    put(f, "follower.replication.throttled.replicas", "0:2");
+    check_throttle(f, 0, 1, true, false);
+    check_throttle(f, 1, 1, false, false);
+    check_throttle(f, 10, 1, true, false);
+    check_throttle(f, 0, 2, false, true);
+    check_throttle(f, 3, 2, true, false);
+    check_throttle(f, 3, 1, false, false);
+    put(f, "follower.replication.throttled.replicas", "*");
+    check_throttle(f, 77, 9, false, true);
+    check_throttle(f, 0, 1, true, true);
 }
 
 static void what_is_unknown_can_still_be_deleted(void **state)
@@ -481,6 +527,8 @@ int main(void)
         TEST(set_and_delete_change_one_override),
         TEST(append_and_subtract_treat_lists_as_sets),
         TEST(a_value_of_a_client_has_a_bounded_size),
+        TEST(throttled_replicas_are_pairs_of_numbers_or_all),
+        TEST(a_replica_is_throttled_where_the_topic_lists_it),
         TEST(what_is_unknown_can_still_be_deleted),
         TEST(brokers_change_dynamic_keys_only),
         TEST(a_topic_is_described_with_sources_and_synonyms),
