@@ -49,6 +49,38 @@ void leader_reassigned(struct replica *r)
     }
 }
 
+/* ---- who is waited for ------------------------------------------------------------------ */
+
+/* Of what it can be given: followers get nothing that the leader itself could lose. */
+static bool is_behind(const struct replica_member *m, const struct replica_log *log)
+{
+    return m->acked < log->acked;
+}
+
+/* Its last fetch was of the life that is registered now. */
+static bool is_eligible(const struct replica_member *m)
+{
+    return m->is_alive &&
+           (m->incarnation < 0 || m->incarnation == m->registered || PLANTED(JOIN_OF_OTHER_LIFE));
+}
+
+static bool is_about_to_join(const struct replica *r, const struct replica_member *m,
+                             const struct replica_event *e)
+{
+    return m->acked >= 0 && is_eligible(m) &&
+           (!is_behind(m, &e->log) || e->now_ms - m->caught_up_ms <= r->lag_time_max_ms);
+}
+
+static bool holds_back(const struct replica *r, const struct replica_member *m,
+                       const struct replica_event *e)
+{
+    if (PLANTED(ASSUME_SHRINK) && r->is_proposing)
+        return m->is_proposed;
+    if (PLANTED(IGNORE_PROPOSED) && m->is_proposed && !m->is_in_isr)
+        return false;
+    return m->is_in_isr || m->is_proposed || is_about_to_join(r, m, e);
+}
+
 /* ---- a follower's fetch ----------------------------------------------------------------- */
 
 static enum err check_fetch(const struct replica *r, const struct replica_event *e,
@@ -75,12 +107,6 @@ static enum err check_fetch(const struct replica *r, const struct replica_event 
 static bool diverges(const struct replica_fetch *f)
 {
     return f->last_epoch >= 0 && (f->found_epoch < f->last_epoch || f->found_end < f->offset);
-}
-
-/* Of what it can be given: followers get nothing that the leader itself could lose. */
-static bool is_behind(const struct replica_member *m, const struct replica_log *log)
-{
-    return m->acked < log->acked;
 }
 
 static void note_position(struct replica_member *m, const struct replica_event *e)
@@ -114,16 +140,10 @@ void leader_fetch(struct replica *r, const struct replica_event *e, struct repli
     }
     if (f->leader_epoch == r->leader_epoch || PLANTED(UNFENCED_FETCH))
         note_position(m, e);
+    fx->is_awaited = holds_back(r, m, e);
 }
 
 /* ---- the in-sync set -------------------------------------------------------------------- */
-
-/* Its last fetch was of the life that is registered now. */
-static bool is_eligible(const struct replica_member *m)
-{
-    return m->is_alive &&
-           (m->incarnation < 0 || m->incarnation == m->registered || PLANTED(JOIN_OF_OTHER_LIFE));
-}
 
 static bool must_leave(const struct replica *r, const struct replica_member *m,
                        const struct replica_event *e)
@@ -232,23 +252,6 @@ void leader_altered(struct replica *r, const struct replica_event *e)
 }
 
 /* ---- the high watermark ----------------------------------------------------------------- */
-
-static bool is_about_to_join(const struct replica *r, const struct replica_member *m,
-                             const struct replica_event *e)
-{
-    return m->acked >= 0 && is_eligible(m) &&
-           (!is_behind(m, &e->log) || e->now_ms - m->caught_up_ms <= r->lag_time_max_ms);
-}
-
-static bool holds_back(const struct replica *r, const struct replica_member *m,
-                       const struct replica_event *e)
-{
-    if (PLANTED(ASSUME_SHRINK) && r->is_proposing)
-        return m->is_proposed;
-    if (PLANTED(IGNORE_PROPOSED) && m->is_proposed && !m->is_in_isr)
-        return false;
-    return m->is_in_isr || m->is_proposed || is_about_to_join(r, m, e);
-}
 
 static void review_watermark(struct replica *r, const struct replica_event *e,
                              struct replica_effects *fx)

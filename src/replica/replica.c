@@ -229,6 +229,13 @@ bool replica_serves(const struct replica *r)
            !r->is_cutting;
 }
 
+bool replica_keeps_up(const struct replica *r, int64_t end)
+{
+    const struct replica_member *self = replica_member(r, r->self);
+
+    return (self && self->is_in_isr) || (r->leader_watermark >= 0 && end >= r->leader_watermark);
+}
+
 enum err replica_check_epoch(const struct replica *r, int32_t epoch)
 {
     if (epoch < 0 || epoch == r->leader_epoch)

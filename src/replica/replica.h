@@ -20,6 +20,9 @@
  * a proposal whose fate is not known; a high watermark holds whichever of the two is true.
  * *Acknowledged*: what a replica would still have after its next life began: durable, or written
  * where the topic does not flush on acknowledgement.
+ *
+ * Throttles (KIP-73) are the caller's. Here it is said who must not be throttled: those that the
+ * high watermark waits for, in sync or about to be.
  */
 
 enum replica_role {
@@ -177,6 +180,7 @@ struct replica_effects {
     enum err err;
     int32_t diverging_epoch; /* -1: records are to be read from the offset on */
     int64_t diverging_end;
+    bool is_awaited; /* the high watermark waits for this follower: what it gets is not delayed */
     /* follower */
     enum replica_next next;
     int64_t offset;
@@ -224,6 +228,11 @@ bool replica_serves(const struct replica *r);
  */
 int32_t replica_near(const struct replica *r, const struct metadata_image *image, struct str rack,
                      int64_t offset);
+/*
+ * Whether a follower whose log ends there may be waited for: it is in sync, or had everything that
+ * was committed as of the last answer.
+ */
+bool replica_keeps_up(const struct replica *r, int64_t end);
 /* A client's or follower's idea of the leader epoch; negative: it has none.
  * ERR_FENCED_LEADER_EPOCH, ERR_UNKNOWN_LEADER_EPOCH. */
 must_use enum err replica_check_epoch(const struct replica *r, int32_t epoch);

@@ -515,6 +515,47 @@ static void who_would_leave_at_once_does_not_join(void **state)
     replica_fini(&f.r);
 }
 
+static void who_is_waited_for_is_not_to_be_throttled(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    lead(&f, 1, 2);
+    grown(&f, 10);
+    fetched_by(&f, 2, 0);
+    assert_true(f.fx.is_awaited); /* in sync, however far behind */
+    fetched_by(&f, 3, 0);
+    assert_false(f.fx.is_awaited);
+    grown(&f, 20);
+    fetched_by(&f, 2, 20);
+    fetched_by(&f, 3, 9);
+    assert_false(f.fx.is_awaited); /* which it had not when it fetched before */
+    grown(&f, 30);
+    fetched_by(&f, 3, 20);
+    assert_true(f.fx.is_awaited); /* the watermark, which is no higher, stays for it */
+    fetched_by(&f, 2, 30);
+    assert_int_equal(f.r.high_watermark, 20);
+    replica_fini(&f.r);
+}
+
+/* It asks from the same place, and gets nothing: however often, that does not make it in sync. */
+static void who_is_throttled_does_not_catch_up_by_asking(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    lead(&f, 1, 2);
+    for (int i = 1; i < 100; i++) {
+        f.now_ms += LAG_MS / 4;
+        grown(&f, 10 * i);
+        fetched_by(&f, 2, 10 * i);
+        fetched_by(&f, 3, 5);
+        assert_false(f.fx.is_awaited || f.fx.must_propose);
+        assert_int_equal(f.r.high_watermark, 10 * i);
+    }
+    replica_fini(&f.r);
+}
+
 static void a_new_leader_does_not_tell_its_end_before_it_is_committed(void **state)
 {
     struct fixture f;
@@ -573,6 +614,24 @@ static void the_next_fetch_waits_for_the_disk(void **state)
     assert_int_equal(f.r.high_watermark, 12);
     assert_int_equal(f.fx.next, REPLICA_NEXT_FETCH);
     assert_int_equal(f.fx.offset, 15);
+    replica_fini(&f.r);
+}
+
+static void a_follower_keeps_up_in_the_set_or_with_the_watermark(void **state)
+{
+    struct fixture f;
+    struct replica_event e;
+
+    (void)state;
+    follow(&f, 10, 4);
+    assert_true(replica_keeps_up(&f.r, 0)); /* in the set */
+    assigned(&f, 2, 5, 0);
+    assert_false(replica_keeps_up(&f.r, 10)); /* nothing is known of the watermark */
+    e = answer(&f);
+    e.fetched.high_watermark = 12;
+    say(&f, e);
+    assert_false(replica_keeps_up(&f.r, 11));
+    assert_true(replica_keeps_up(&f.r, 12));
     replica_fini(&f.r);
 }
 
@@ -974,8 +1033,11 @@ int main(void)
         cmocka_unit_test(lag_messages_count_when_they_are_set),
         cmocka_unit_test(who_has_all_that_the_leader_has_synced_is_in_sync),
         cmocka_unit_test(who_would_leave_at_once_does_not_join),
+        cmocka_unit_test(who_is_waited_for_is_not_to_be_throttled),
+        cmocka_unit_test(who_is_throttled_does_not_catch_up_by_asking),
         cmocka_unit_test(a_new_leader_does_not_tell_its_end_before_it_is_committed),
         cmocka_unit_test(the_next_fetch_waits_for_the_disk),
+        cmocka_unit_test(a_follower_keeps_up_in_the_set_or_with_the_watermark),
         cmocka_unit_test(who_cannot_append_asks_more_and_more_rarely),
         cmocka_unit_test(s3_it_truncates_step_by_step_to_a_common_epoch),
         cmocka_unit_test(s3_two_elections_in_a_row_cost_nothing_that_was_committed),
