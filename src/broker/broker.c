@@ -197,6 +197,7 @@ static void shard_begins(void *ctx)
     int32_t slots = config_i32(s->config, CONFIG_MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS);
 
     s->fetch_cache = fetch_cache_new(MAX(slots / s->broker->shard_count, 1));
+    throttle_init(s);
 }
 
 static void make_loops(struct broker *b, struct config *config)

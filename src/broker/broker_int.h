@@ -12,6 +12,7 @@
 #include "broker/broker.h"
 #include "broker/figures.h"
 #include "broker/import_int.h"
+#include "broker/quota.h"
 #include "io/io.h"
 #include "keeper/keeper.h"
 #include "log/log.h"
@@ -115,6 +116,13 @@ struct traffic_counts {
     struct counter bytes_out;
 };
 
+/* Which duty of a replica a throttle is for. */
+enum throttle_side {
+    THROTTLE_LEADER = 0,
+    THROTTLE_FOLLOWER = 1,
+    THROTTLE_SIDES = 2,
+};
+
 /* What a shard has done: it alone writes, the control loop reads (figures.c). */
 struct shard_counts {
     struct api_counts apis[API_COUNT];
@@ -124,6 +132,7 @@ struct shard_counts {
     struct counter produce_parts_failed;
     struct counter fetch_parts;
     struct counter fetch_parts_failed;
+    struct counter throttled_bytes[THROTTLE_SIDES]; /* between replicas, of throttled partitions */
 };
 
 /* A request's answer is ready: its time here, and the errors in it (but for produces and fetches,
@@ -193,6 +202,7 @@ struct shard {
     int64_t conns_at_hand; /* that descriptors were found for: descriptors.c */
     struct client *peers;  /* other brokers, to fetch from; NULL until there is one */
     struct list fetchers;  /* struct fetcher, one for each of them */
+    struct quota quotas[THROTTLE_SIDES];
     bool stopping;
     struct shard_update *stop; /* while it waits for the last connection to end */
     struct delay drain_delay;  /* which it does not do for ever */
@@ -270,6 +280,17 @@ struct shard_broadcast {
 
 void shard_broadcast(struct control *c, enum shard_update_kind kind, struct partition *p,
                      void (*done)(struct shard_broadcast *b), void *ctx);
+
+/* ---- throttle.c: how much replication may take (KIP-73); on any shard, of all of them ------ */
+
+/* Once there is a configuration. */
+void throttle_init(struct shard *s);
+/* Bytes of a throttled partition have been sent to a follower, or fetched from a leader. */
+void throttle_count(struct shard *s, enum throttle_side side, int64_t bytes);
+/* The broker's rate is above the configured one: no bytes for replicas that nobody waits for. */
+bool throttle_is_exceeded(struct shard *s, enum throttle_side side);
+/* When to ask again. */
+int64_t throttle_allows_ns(struct shard *s, enum throttle_side side);
 
 /* ---- connections ------------------------------------------------------------------------ */
 
@@ -419,9 +440,10 @@ void api_versions_unsupported(struct request *r);
 
 /* A follower's next fetch, while it waits to be sent. */
 struct following {
-    struct list link;        /* fetcher->waiting */
+    struct list link;        /* fetcher->waiting, or fetcher->held */
     struct fetcher *fetcher; /* NULL: it does not wait */
     struct fetcher *out;     /* whose request is out with it, if the answer is still wanted */
+    bool is_held;            /* the rate of throttled partitions is exceeded */
     bool is_expected;        /* it got records, and wants its next fetch when the disk has them */
     int32_t leader_epoch;
     int64_t offset;
@@ -454,6 +476,7 @@ struct partition {
     struct replica replica;
     struct delay replica_delay; /* when it wants to look at the time */
     struct following following;
+    struct topic_throttle throttle;
     bool is_moving_start;            /* the log start follows the leader's */
     struct list commit_waiters;      /* acks=all: struct produce_part by link, ascending offset */
     struct list ack_waiters;         /* acks=1: likewise */
@@ -510,9 +533,9 @@ void replicate_try_again(struct partition *p);
 /* What the controller says of a proposal. */
 void replicate_altered(struct partition *p, const struct replica_altered *answer);
 /* A follower asks; its last epoch is looked up here. ERR_NONE: it may read from its offset on, or
- * `diverging_epoch` is not -1. */
+ * fx->diverging_epoch is not -1. */
 must_use enum err replicate_fetch(struct partition *p, struct replica_fetch *fetch,
-                                  int32_t *diverging_epoch, int64_t *diverging_end);
+                                  struct replica_effects *fx);
 
 /* ---- visits: asking the owners of many partitions --------------------------------------- */
 

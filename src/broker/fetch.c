@@ -16,6 +16,10 @@
  * another shard's it travels: registered by a message, it comes back when it is woken; to cancel
  * it, a second message is sent after it, and the owner sends both back. It is freed at home when
  * nothing of it is under way any more, so that no shard ever touches another's memory.
+ *
+ * What a follower is not given because replication takes too much (throttle.c) is passed over as if
+ * there were nothing. When the rate allows it again, the fetch goes on as if it had just come: the
+ * leaders hear once more where it stands, since its position has to be of the time of its answer.
  */
 #include "broker/fetch.h"
 
@@ -38,8 +42,9 @@ struct fetch {
     int32_t max_bytes;
     int64_t deadline_ns;
     struct delay deadline;
-    struct list waiters; /* by of_fetch */
-    struct io_msg look;  /* "look again" */
+    struct delay allowed; /* while it is parked: what is held back may go */
+    struct list waiters;  /* by of_fetch */
+    struct io_msg look;   /* "look again" */
     bool look_posted;
     bool is_answered;
     int64_t parked_ns; /* 0: it is not */
@@ -256,6 +261,8 @@ static void count_part_sent(const struct fetch *f, const struct fetch_part *part
     }
     if (!part->range.file)
         return;
+    if (part->is_throttled)
+        throttle_count(s, THROTTLE_LEADER, part->range.n);
     counter_add(&s->counts->traffic.bytes_out, part->range.n);
     p = fetch_find_partition(f->shard, part, f->at_follower, &gone);
     if (p)
@@ -409,6 +416,7 @@ static void answer(struct fetch *f)
     assert(!f->is_answered && !f->is_reading);
     stop_waiting(f);
     shard_delay_cancel(f->shard, &f->deadline);
+    shard_delay_cancel(f->shard, &f->allowed);
     f->is_answered = true;
     r->fetch = NULL;
     if (f->parked_ns > 0)
@@ -478,6 +486,13 @@ static enum err check_at_follower(const struct fetch *f, struct fetch_part *part
     return part->offset <= b->high_watermark || may_wait ? ERR_NONE : ERR_OFFSET_NOT_AVAILABLE;
 }
 
+static bool hold_back(struct fetch *f, struct fetch_part *part)
+{
+    part->is_held = f->upto == FETCH_UPTO_ACKED && part->may_wait &&
+                    throttle_is_exceeded(f->shard, THROTTLE_LEADER);
+    return part->is_held;
+}
+
 /* Bounds and offset; true when there is something to read. */
 static bool check_part(struct fetch *f, struct fetch_part *part, struct partition *p)
 {
@@ -500,7 +515,8 @@ static bool check_part(struct fetch *f, struct fetch_part *part, struct partitio
         part->err = f->upto == FETCH_UPTO_ACKED || broker_is_sure(f->shard)
                         ? ERR_OFFSET_OUT_OF_RANGE
                         : ERR_NOT_LEADER_OR_FOLLOWER;
-    return !part->err && part->near < 0 && part->offset < read_bound(&part->bounds, f->upto);
+    return !part->err && part->near < 0 && part->offset < read_bound(&part->bounds, f->upto) &&
+           !hold_back(f, part);
 }
 
 /* ---- cold reads ------------------------------------------------------------------------- */
@@ -545,7 +561,10 @@ static void park(struct fetch *f)
         enum err err;
         struct partition *p = fetch_find_partition(f->shard, part, f->at_follower, &err);
 
-        if (p)
+        /* More of what is held back is no news. */
+        if (part->is_held)
+            shard_delay_set(f->shard, &f->allowed, throttle_allows_ns(f->shard, THROTTLE_LEADER));
+        else if (p)
             wait_at(f, p, part);
     }
 }
@@ -588,7 +607,9 @@ static void begin_walk(struct fetch *f)
 
         drop_range(part);
         part->err = ERR_NONE;
+        part->is_held = false;
     }
+    shard_delay_cancel(f->shard, &f->allowed);
     f->at = f->session->parts.next;
     f->bytes = 0;
     f->any_error = false;
@@ -651,6 +672,15 @@ static void owners_asked(struct request *r)
     begin_walk(r->fetch);
 }
 
+static void allowed_again(struct delay *d)
+{
+    struct fetch *f = CONTAINER_OF(d, struct fetch, allowed);
+
+    stop_waiting(f);
+    f->is_reading = true;
+    fetch_tell_leaders(f->request, f->session, owners_asked);
+}
+
 static int64_t count_parts(const struct fetch_request *in)
 {
     int64_t n = 0;
@@ -690,6 +720,7 @@ void handle_fetch(struct request *r)
     f->min_bytes = MIN(in->min_bytes, f->max_bytes);
     f->deadline_ns = shard_now_ns(s) + wait_ms * 1000000;
     f->deadline.expired = time_is_up;
+    f->allowed.expired = allowed_again;
     f->look.fn = look;
     list_init(&f->waiters);
     r->fetch = f;

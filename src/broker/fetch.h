@@ -40,6 +40,9 @@ struct fetch_part {
     int32_t diverging_epoch; /* unless this is not -1 */
     int64_t diverging_end;
     int32_t near; /* the consumer should read it at this follower; -1: here */
+    bool is_throttled; /* a follower: its bytes count, */
+    bool may_wait;     /* and it gets none while there were too many, */
+    bool is_held;      /* as now */
     struct log_bounds bounds;
     struct log_range range;          /* file is NULL: nothing to read */
     struct log_aborted_txn *aborted; /* in the request's arena */

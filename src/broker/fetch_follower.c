@@ -2,7 +2,7 @@
 /*
  * What is different about a follower's fetch: before it reads, the owner of every partition hears
  * where the follower stands (replica.h), which may commit records, and says whether the follower
- * may read on from there or has to truncate first.
+ * may read on from there or has to truncate first, and whether it can be made to wait (KIP-73).
  */
 #include "base/attr.h"
 #include "broker/fetch.h"
@@ -34,9 +34,14 @@ static void tell_at_owner(struct visit_item *item)
         .log_start = part->log_start,
         .last_epoch = part->last_epoch,
     };
+    struct replica_effects fx;
+    enum err err = replicate_fetch(item->partition, &fetch, &fx);
 
-    visit_item_done(item, replicate_fetch(item->partition, &fetch, &part->diverging_epoch,
-                                          &part->diverging_end));
+    part->diverging_epoch = fx.diverging_epoch;
+    part->diverging_end = fx.diverging_end;
+    part->is_throttled = item->partition->throttle.of_leader;
+    part->may_wait = part->is_throttled && !fx.is_awaited;
+    visit_item_done(item, err);
 }
 
 static void all_told(struct request *r, struct visit *v)
@@ -68,6 +73,7 @@ void fetch_tell_leaders(struct request *r, struct fetch_session *session,
         struct visit_item *item = &v->items[n++];
         struct partition *p = fetch_find_partition(r->shard, part, false, &item->err);
 
+        part->is_throttled = part->may_wait = false;
         item->in = t;
         item->out = part;
         item->partition = p ? partition_ref(p) : NULL;

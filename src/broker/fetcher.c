@@ -12,6 +12,9 @@
  * Who comes later still, or begins to follow, does not wait for such a fetch, either: it is given
  * up and sent again with all of them. The leader answers the one before at once, since another one
  * is behind it.
+ *
+ * While replication takes too much (throttle.c), partitions that are throttled and do not keep up
+ * are held apart, and the others are fetched as if these did not exist.
  */
 #include "broker/fetcher.h"
 
@@ -38,6 +41,8 @@ struct fetcher {
     int32_t leader;
     struct list waiting; /* struct following by link */
     int waiting_count;
+    struct list held; /* likewise, until the rate allows them */
+    struct delay allowed;
     int expected; /* partitions of the last answer that are not waiting yet */
     struct delay gather;
     bool has_gathered; /* the time is up */
@@ -63,10 +68,35 @@ static void tell_peer(struct shard *s, const struct metadata_broker *b)
         client_broker_set(s->peers, b->id, e->host, (uint16_t)e->port);
 }
 
+static void release_held(struct delay *d)
+{
+    struct fetcher *f = CONTAINER_OF(d, struct fetcher, allowed);
+
+    LIST_EACH (node, &f->held) {
+        LIST_ENTRY(node, struct following, link)->is_held = false;
+        f->waiting_count++;
+    }
+    list_splice_back(&f->waiting, &f->held);
+    f->has_newcomer = true;
+    fetcher_wake(f);
+}
+
+/* The rates, or what is throttled, may be others now: those that still have to wait do so. */
+static void release_all(struct shard *s)
+{
+    LIST_EACH (node, &s->fetchers) {
+        struct fetcher *f = LIST_ENTRY(node, struct fetcher, link);
+
+        if (!list_is_empty(&f->held))
+            release_held(&f->allowed);
+    }
+}
+
 void fetchers_take_image(struct shard *s, const struct metadata_image *before)
 {
     if (!s->peers || s->stopping)
         return;
+    release_all(s);
     for (int32_t i = 0; before && i < before->broker_count; i++)
         if (!metadata_find_broker(s->image, before->brokers[i]->id))
             client_broker_remove(s->peers, before->brokers[i]->id);
@@ -116,6 +146,8 @@ static void tell_item(struct fetcher *f, struct fetcher_item *item,
     /* Before it is told: it may want its next fetch at once. */
     if (w->out == f)
         w->out = NULL;
+    if (p->throttle.of_follower && fetched.has_records)
+        throttle_count(f->shard, THROTTLE_FOLLOWER, r->records.b.n);
     w->is_expected = fetched.has_records;
     f->expected += fetched.has_records;
     replicate_fetched(p, &fetched, r ? r->records.b : bytes_null());
@@ -280,12 +312,36 @@ static bool makes_room(struct fetcher *f)
     return true;
 }
 
+static bool must_hold(const struct fetcher *f, const struct partition *p)
+{
+    return p->throttle.of_follower && !replica_keeps_up(&p->replica, log_end_offset(p->log)) &&
+           throttle_is_exceeded(f->shard, THROTTLE_FOLLOWER);
+}
+
+static void hold_throttled(struct fetcher *f)
+{
+    LIST_EACH_SAFE (node, &f->waiting) {
+        struct following *w = LIST_ENTRY(node, struct following, link);
+
+        if (!must_hold(f, CONTAINER_OF(w, struct partition, following)))
+            continue;
+        list_remove(node);
+        list_push_back(&f->held, node);
+        w->is_held = true;
+        f->waiting_count--;
+        shard_delay_set(f->shard, &f->allowed, throttle_allows_ns(f->shard, THROTTLE_FOLLOWER));
+    }
+}
+
 static void send_if_ready(struct io_msg *msg)
 {
     struct fetcher *f = CONTAINER_OF(msg, struct fetcher, send_msg);
 
     f->send_posted = false;
-    if (f->shard->stopping || f->waiting_count == 0 || !makes_room(f))
+    if (f->shard->stopping)
+        return;
+    hold_throttled(f);
+    if (f->waiting_count == 0 || !makes_room(f))
         return;
     if (f->expected > 0 && !f->has_gathered)
         return;
@@ -319,8 +375,10 @@ static struct fetcher *fetcher_new(struct shard *s, int32_t leader)
     f->shard = s;
     f->leader = leader;
     list_init(&f->waiting);
+    list_init(&f->held);
     arena_init(&f->arena, 0);
     f->gather.expired = gathered;
+    f->allowed.expired = release_held;
     f->send_msg.fn = send_if_ready;
     f->call.done = answered;
     f->call.api_key = API_FETCH;
@@ -354,7 +412,7 @@ void fetcher_forget(struct partition *p)
     if (!w->fetcher)
         return;
     list_remove(&w->link);
-    w->fetcher->waiting_count--;
+    w->fetcher->waiting_count -= !w->is_held;
     w->fetcher = NULL;
 }
 
@@ -403,6 +461,7 @@ void fetchers_stop(struct shard *s)
         struct fetcher *f = LIST_ENTRY(node, struct fetcher, link);
 
         shard_delay_cancel(s, &f->gather);
+        shard_delay_cancel(s, &f->allowed);
         client_call_fini(&f->call);
         drop_items(f);
     }

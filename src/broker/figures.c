@@ -102,6 +102,8 @@ static void read_shards(const struct broker *b, struct arena *arena, struct figu
         out->produce_parts_failed += counter_read(&from->produce_parts_failed);
         out->fetch_parts += counter_read(&from->fetch_parts);
         out->fetch_parts_failed += counter_read(&from->fetch_parts_failed);
+        out->throttled_out += counter_read(&from->throttled_bytes[THROTTLE_LEADER]);
+        out->throttled_in += counter_read(&from->throttled_bytes[THROTTLE_FOLLOWER]);
     }
 }
 

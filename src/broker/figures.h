@@ -93,6 +93,8 @@ struct figures {
     int64_t produce_parts_failed;
     int64_t fetch_parts; /* partitions in answers to fetches */
     int64_t fetch_parts_failed;
+    int64_t throttled_out; /* bytes to followers, of partitions whose sending is throttled */
+    int64_t throttled_in;  /* and from leaders, of those whose fetching is */
     int32_t topic_count;
     int32_t partition_count;
     int32_t partitions_offline;           /* whose log directory has failed */

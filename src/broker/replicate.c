@@ -239,18 +239,15 @@ void replicate_advanced(struct partition *p)
         tell(p, &e);
 }
 
-enum err replicate_fetch(struct partition *p, struct replica_fetch *fetch, int32_t *diverging_epoch,
-                         int64_t *diverging_end)
+enum err replicate_fetch(struct partition *p, struct replica_fetch *fetch,
+                         struct replica_effects *fx)
 {
     struct replica_event e = {.kind = REPLICA_FETCH};
-    struct replica_effects fx;
 
     log_epoch_end(p->log, fetch->last_epoch, &fetch->found_epoch, &fetch->found_end);
     e.fetch = *fetch;
-    step(p, &e, &fx);
-    *diverging_epoch = fx.diverging_epoch;
-    *diverging_end = fx.diverging_end;
-    return fx.err;
+    step(p, &e, fx);
+    return fx->err;
 }
 
 int32_t replicate_last_epoch(const struct partition *p)

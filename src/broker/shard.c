@@ -280,6 +280,7 @@ static void slot_configure(struct shard *s, struct topic_slot *slot)
         if (!p || p->owner != s)
             continue;
         partition_set_config(p, &slot->config);
+        p->throttle = topic_throttle_of(&topic->configs, i, s->broker->node_id);
         if (i < topic->partition_count)
             replicate_follow_image(p, s->image, &topic->partitions[i]);
     }
@@ -312,7 +313,10 @@ static void add_partition(struct shard *s, struct partition *p)
     }
     slot->partitions[p->index] = p;
     slot_configure(s, slot);
-    if (p->owner == s && slot->topic && p->index < slot->topic->partition_count)
+    if (p->owner != s || !slot->topic)
+        return;
+    p->throttle = topic_throttle_of(&slot->topic->configs, p->index, s->broker->node_id);
+    if (p->index < slot->topic->partition_count)
         replicate_follow_image(p, s->image, &slot->topic->partitions[p->index]);
 }
 

@@ -103,6 +103,16 @@ static int64_t traffic_value(const struct figures_traffic *t, const struct traff
     return value;
 }
 
+static void print_throttled(struct buf *to, const struct figures *f)
+{
+    static const char name[] = "strandline_throttled_replication_bytes_total";
+    char labels[LABELS_BYTES_MAX];
+
+    family(to, name, "counter", "Bytes between replicas, of partitions that are throttled.");
+    sample(to, name, label(labels, "side", "leader"), f->throttled_out);
+    sample(to, name, label(labels, "side", "follower"), f->throttled_in);
+}
+
 /* As in Kafka, one sample for all topics and one for each topic that there is. */
 static void print_traffic(struct buf *to, const struct figures *f)
 {
@@ -134,6 +144,7 @@ static void print_traffic(struct buf *to, const struct figures *f)
            "Partitions in answers to fetches.", f->fetch_parts);
     single(to, "kafka_server_brokertopicmetrics_failedfetchrequests_total", "counter",
            "Partitions in answers to fetches that got an error.", f->fetch_parts_failed);
+    print_throttled(to, f);
 }
 
 struct partition_metric {

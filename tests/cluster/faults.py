@@ -74,7 +74,7 @@ class Broker:
         out = open(f"{self.dir}.log", "ab")
         self.process = subprocess.Popen(
             [self.cluster.program, "serve",
-             *sum((["--set", f"{key}={value}"] for key, value in self.settings().items()), [])],
+             *sum((["--set", f"{key}={value}"] for key, value in {**self.settings(), **self.cluster.settings}.items()), [])],
             stdout=out, stderr=out)
 
     def send(self, signo):
@@ -110,6 +110,8 @@ class Broker:
 
 
 class Cluster:
+    settings = {}  # of every broker, beside its own
+
     def __init__(self, program, zookeeper, work, kind=Broker):
         self.program = program
         self.zookeeper = zookeeper
