@@ -14,10 +14,10 @@
 
 static const char help[] =
     "usage: strandline reassign list [TOPIC...]\n"
-    "       strandline reassign start TOPIC:PARTITION --replicas ID,... [--dry-run | --wait]\n"
+    "       strandline reassign start TOPIC:PARTITION --replicas ID,... [OPTION...]\n"
     "       strandline reassign start TOPIC... --brokers ID,... [--replication-factor N]\n"
-    "                                          [--dry-run | --wait]\n"
-    "       strandline reassign start --plan FILE [--dry-run | --wait]\n"
+    "                                          [OPTION...]\n"
+    "       strandline reassign start --plan FILE [OPTION...]\n"
     "       strandline reassign cancel TOPIC[:PARTITION]...\n"
     "       strandline reassign cancel --all\n"
     "\n"
@@ -28,6 +28,11 @@ static const char help[] =
     "  --brokers ID,...         spread the topics over these brokers, leaders evenly\n"
     "  --replication-factor N   replicas of each partition, with --brokers [as many as it has]\n"
     "  --plan FILE              a plan in the JSON of kafka-reassign-partitions\n"
+    "  --throttle BYTES         no broker sends or fetches more than this in a second for what\n"
+    "                           moves; who is in sync is not slowed. It holds until it is taken\n"
+    "                           off: at the end of --wait, also of a later one with the same "
+    "plan,\n"
+    "                           by cancel when nothing else moves, or by Kafka's tool (--verify)\n"
     "  --dry-run                change nothing, print the plan, to be edited and given to --plan\n"
     "  --wait                   until all has moved, with a line on how far that is\n"
     "  --all                    cancel all that is moving\n"
@@ -202,6 +207,7 @@ static void cancelled(struct admin_op *op)
     const struct alter_partition_reassignments_response *r = op->response;
     struct table table = {.columns = 3};
     json_t *array;
+    int32_t cancelled_count = 0;
     bool has_failed = false;
 
     if (!moves_check(&s->tool, op, "cancel moves"))
@@ -212,6 +218,7 @@ static void cancelled(struct admin_op *op)
             json_array_append_new(array, print_cancelled(s, &table, r->responses.v[t].name,
                                                          &r->responses.v[t].partitions.v[i]));
             has_failed = has_failed || r->responses.v[t].partitions.v[i].error_code;
+            cancelled_count += !r->responses.v[t].partitions.v[i].error_code;
         }
     if (s->tool.is_json) {
         tool_print_json(array);
@@ -220,7 +227,7 @@ static void cancelled(struct admin_op *op)
         json_decref(array);
     }
     table_fini(&table);
-    tool_end(&s->tool, has_failed ? EXIT_FAILURE : EXIT_SUCCESS);
+    reassign__end(s, has_failed ? EXIT_FAILURE : EXIT_SUCCESS, s->ongoing_count - cancelled_count);
 }
 
 /* Nothing is cancelled if one of those that are named is not moving. */
@@ -248,6 +255,15 @@ static bool check_named(struct reassign *s)
     return true;
 }
 
+static void take_ongoing_topics(struct reassign *s)
+{
+    free(s->names);
+    s->names = xcalloc((size_t)s->ongoing_count + 1, sizeof(*s->names));
+    s->name_count = partition_topics(s->ongoing, s->ongoing_count, sizeof(*s->ongoing), s->names);
+    for (int32_t i = 0; i < s->name_count; i++)
+        s->names[i] = arena_str(&s->arena, s->names[i]);
+}
+
 static void listed_to_cancel(struct admin_op *op)
 {
     struct reassign *s = CONTAINER_OF(op, struct reassign, list);
@@ -259,6 +275,8 @@ static void listed_to_cancel(struct admin_op *op)
     reassign__take_list(s);
     if (!check_named(s))
         return;
+    if (s->is_all)
+        take_ongoing_topics(s);
     v = xcalloc((size_t)s->ongoing_count + 1, sizeof(*v));
     for (int32_t i = 0; i < s->ongoing_count; i++)
         if (is_named(s, &s->ongoing[i]))
@@ -289,6 +307,7 @@ enum {
     OPTION_BROKERS,
     OPTION_REPLICATION,
     OPTION_PLAN,
+    OPTION_THROTTLE,
     OPTION_DRY_RUN,
     OPTION_WAIT,
     OPTION_ALL,
@@ -299,6 +318,7 @@ static const struct option options[] = {
     {"brokers", required_argument, NULL, OPTION_BROKERS},
     {"replication-factor", required_argument, NULL, OPTION_REPLICATION},
     {"plan", required_argument, NULL, OPTION_PLAN},
+    {"throttle", required_argument, NULL, OPTION_THROTTLE},
     {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
     {"wait", no_argument, NULL, OPTION_WAIT},
     {"all", no_argument, NULL, OPTION_ALL},
@@ -344,6 +364,8 @@ static bool take_option(struct reassign *s, int o)
             return false;
         s->replication_factor = (int32_t)n;
         return true;
+    case OPTION_THROTTLE:
+        return tool_number(&s->tool, "--throttle", optarg, 1, INT64_MAX, &s->throttle);
     case OPTION_PLAN: s->plan_path = optarg; return true;
     case OPTION_DRY_RUN: s->is_dry_run = true; return true;
     case OPTION_WAIT: s->waits = true; return true;
@@ -354,7 +376,7 @@ static bool take_option(struct reassign *s, int o)
 static bool has_start_options(const struct reassign *s)
 {
     return s->replicas.n > 0 || s->brokers.n > 0 || s->replication_factor || s->plan_path ||
-           s->is_dry_run || s->waits;
+           s->throttle || s->is_dry_run || s->waits;
 }
 
 static int check_list(struct reassign *s)
@@ -454,7 +476,7 @@ static int check_arguments(struct reassign *s, int argc, char **argv)
 static void stopping(struct tool *t)
 {
     struct reassign *s = reassign_of(t);
-    struct admin_op *ops[] = {&s->cluster, &s->topics, &s->list, &s->alter, &s->dirs};
+    struct admin_op *ops[] = {&s->cluster, &s->topics, &s->list, &s->alter, &s->dirs, &s->config};
 
     for (size_t i = 0; i < ARRAY_LEN(ops); i++)
         admin_op_fini(ops[i]);
@@ -471,6 +493,7 @@ static void free_all(struct reassign *s)
     free(s->moves);
     free(s->ongoing);
     free(s->asked);
+    free(s->steps);
 }
 
 int reassign_run(int argc, char **argv)
@@ -484,7 +507,7 @@ int reassign_run(int argc, char **argv)
         continue;
     status = o == -1 ? check_arguments(&s, argc, argv) : s.tool.status;
     s.cluster.timeout_ms = s.topics.timeout_ms = s.list.timeout_ms = s.alter.timeout_ms =
-        s.dirs.timeout_ms = s.tool.timeout_ms;
+        s.dirs.timeout_ms = s.config.timeout_ms = s.tool.timeout_ms;
     if (o == -1 && !status)
         status = tool_run(&s.tool);
     free_all(&s);

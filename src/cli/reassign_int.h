@@ -43,6 +43,7 @@ struct reassign {
     struct admin_op list;
     struct admin_op alter;
     struct admin_op dirs;
+    struct admin_op config;
     struct arena arena;
     /* arguments */
     struct admin_partition *named;
@@ -53,7 +54,8 @@ struct reassign {
     struct ids brokers;  /* --brokers */
     int32_t replication_factor;
     const char *plan_path;
-    json_t *plan; /* what the file says; moves borrow from it */
+    json_t *plan;     /* what the file says; moves borrow from it */
+    int64_t throttle; /* --throttle, bytes a second; 0: none was asked for */
     bool is_dry_run;
     bool waits;
     bool is_all;
@@ -73,6 +75,12 @@ struct reassign {
     int32_t late; /* rounds in which nothing moved and Metadata was still old */
     int64_t progress_ns;
     bool has_progress; /* an unfinished line on the terminal */
+    /* throttling */
+    struct throttle_step *steps; /* what is to be changed, one after the other */
+    int32_t step_count;
+    int32_t step_at;
+    void (*throttled)(struct reassign *s); /* all of it has been */
+    int end_status;
 };
 
 static inline struct reassign *reassign_of(struct tool *t)
@@ -106,5 +114,12 @@ json_t *reassign__json_of_plan(const struct reassign *s, bool is_now);
 void reassign__start_moves(struct tool *t);
 /* Until all moves that have begun are over; ends the tool, with `status` if all is well. */
 void reassign__wait(struct reassign *s);
+
+/* ---- reassign_throttle.c ---- */
+
+/* Sets the throttle for what the moves and s->ongoing need; ends the tool if that fails. */
+void reassign__throttle(struct reassign *s, void (*then)(struct reassign *s));
+/* Ends the tool; if nothing moves any more, with the throttle of s->names taken off. */
+void reassign__end(struct reassign *s, int status, int32_t moving);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * `strandline reassign start`: brokers, topics and what moves already are asked for, the plan is
  * made and held against them, the present assignment is printed, and then the controller is asked
- * once for all. Nothing is changed when one partition of the plan is wrong.
+ * once for all. Nothing is changed when one partition of the plan is wrong. A throttle is set
+ * before.
  *
  * A topic is spread over brokers by turning their list by one for each partition: each broker is
  * the preferred leader of as many partitions as the others, give or take one.
@@ -55,6 +56,8 @@ static void print_results(struct reassign *s)
     table_fini(&table);
     printf("%d of %d partitions moving%s\n", moving, s->move_count,
            moving && !s->waits ? "; 'strandline reassign list' shows those that still are" : "");
+    if (moving && !s->waits && s->throttle)
+        printf("the throttle stays until the same command with --wait takes it off\n");
 }
 
 static json_t *json_of_move(const struct move *m)
@@ -88,6 +91,8 @@ static void finish(struct reassign *s)
     fflush(stdout); /* Waiting may take long. */
     if (s->waits && count_moving(s) > 0)
         reassign__wait(s);
+    else if (s->waits)
+        reassign__end(s, count_failed(s) ? EXIT_FAILURE : EXIT_SUCCESS, s->ongoing_count);
     else
         tool_end(&s->tool, count_failed(s) ? EXIT_FAILURE : EXIT_SUCCESS);
 }
@@ -230,7 +235,10 @@ static void listed(struct admin_op *op)
         reassign__print_plan(s, true);
         fflush(stdout);
     }
-    submit(s);
+    if (s->throttle > 0 && count_moving(s) > 0)
+        reassign__throttle(s, submit);
+    else
+        submit(s);
 }
 
 /* ---- Questions. */

@@ -179,7 +179,7 @@ static void finish(struct reassign *s)
     }
     if (!s->tool.is_json)
         printf("%d of %d partitions have moved\n", arrived, arrived + failed);
-    tool_end(&s->tool, failed ? EXIT_FAILURE : EXIT_SUCCESS);
+    reassign__end(s, failed ? EXIT_FAILURE : EXIT_SUCCESS, s->ongoing_count);
 }
 
 static void topics_described(struct admin_op *op)

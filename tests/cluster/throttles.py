@@ -6,9 +6,9 @@
 
 Three brokers. What a new replica has on its disk is looked at all the time: at no moment may it be
 more than the rate allows until then, and one piece. That is a bound from below on the time, which
-no noise can break. It holds for a move by Apache Kafka's tool, for one by ours, and with each side
-of the throttle alone. Then a rate of next to nothing: the new replica stands still, records with
-acks=all are acknowledged by those in sync as before, and when the throttle is gone the move ends.
+no noise can break. It holds for a move by Apache Kafka's tool, and with each side of the throttle
+alone. Then our tool, with a rate of next to nothing: the new replica stands still, records with
+acks=all are acknowledged by those in sync as before, and with a higher rate the move ends.
 """
 import json
 import os
@@ -16,21 +16,22 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import faults
-from faults import Cluster, PARTITIONS, Writer, check_history, free_port, read_all, wait_for
-from moves import Tools, are_in_sync, assignment, cli, cli_json, create, expect
+from kafka.admin import KafkaAdminClient, NewTopic
 
-RATE = 2_000_000
-RECORDS = 3000  # of each partition
+import faults
+from faults import Cluster, PARTITIONS, Writer, wait_for
+from moves import Tools, are_in_sync, assignment, cli, cli_json, expect, has_directory
+
+RATE = 2_500_000
+RECORDS = 2500  # of each partition
 RECORD_BYTES = 1000
 FETCH_BYTES = 262144
-SAMPLES = 3  # of a second: what was sent before is forgotten soon
+SAMPLES = 2  # of a second: what was sent before is forgotten soon
 PIECE = PARTITIONS * FETCH_BYTES + 1_048_576  # the first one may be a whole batch
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 FROM = {p: [1, 2] for p in range(PARTITIONS)}
 TO = {p: [1, 3] for p in range(PARTITIONS)}
-GAP_MAX_S = 10  # without a rule, it would be the time until a sample is forgotten: 100 s
 
 
 def held(cluster, broker, topic):
@@ -46,8 +47,15 @@ def held(cluster, broker, topic):
     return size
 
 
-def fill(cluster, topic, tools):
-    create(cluster, tools, topic, FROM)
+def create(cluster, topic):
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap())
+    admin.create_topics([NewTopic(topic, -1, -1, replica_assignments=FROM)])
+    admin.close()
+    wait_for(lambda: assignment(cluster, topic) == FROM, "the assignment that was asked for")
+
+
+def fill(cluster, topic):
+    create(cluster, topic)
     path = os.path.join(cluster.work, "records")
     with open(path, "w", encoding="utf-8") as file:
         for number in range(RECORDS):
@@ -63,14 +71,14 @@ def settings_of(cluster, keys, *whose):
     return [found[key]["value"] if key in found else None for key in keys]
 
 
-def check_lists(cluster, topic):
+def check_lists(cluster, topic, rate=RATE):
     """Who sends is who was there, and who fetches is who is new."""
     sources, targets = settings_of(cluster, LISTS, "--topic", topic)
     assert sorted(sources.split(",")) == [f"{p}:{b}" for p in range(PARTITIONS) for b in (1, 2)]
     assert sorted(targets.split(",")) == [f"{p}:3" for p in range(PARTITIONS)]
     for broker in "123":
         rates = settings_of(cluster, RATES, "--broker", broker)
-        assert rates == [str(RATE)] * 2, f"broker {broker}: {rates}"
+        assert rates == [str(rate)] * 2, f"broker {broker}: {rates}"
 
 
 def check_gone(cluster, topic):
@@ -103,7 +111,7 @@ def watch(cluster, topic, start):
 
 def kafkas_tool(cluster, tools):
     topic = "kafkas"
-    fill(cluster, topic, tools)
+    fill(cluster, topic)
     text, result = watch(cluster, topic, lambda: tools.reassign(topic, TO, "--execute",
                                                                 "--throttle", str(RATE)))
     expect(text, "Successfully started partition reassignments")
@@ -122,7 +130,7 @@ def write_plan(tools, topic):
 def one_side_alone(side):
     def scenario(cluster, tools):
         topic = f"of-{side}"
-        fill(cluster, topic, tools)
+        fill(cluster, topic)
         cli(cluster, "configs", "alter", "--topic", topic, "--set",
             f"{side}.replication.throttled.replicas=*")
         for broker in "123":
@@ -139,20 +147,82 @@ def one_side_alone(side):
     return scenario
 
 
+def restart(cluster, samples):
+    Cluster.settings["replication.quota.window.num"] = samples
+    for broker in cluster.brokers:
+        broker.kill()
+    for broker in cluster.brokers:
+        broker.start()
+    three_brokers(cluster)
+
+
+def acks_while_it_stands_still(cluster, topic, writer):
+    """Of records that those in sync have, though they are throttled too, by the lists."""
+    wait_for(lambda: all(has_directory(cluster, 3, topic, p) for p in TO), "the new replicas")
+    time.sleep(1)
+    size = held(cluster, 3, topic)
+    begun = time.monotonic()
+    wait_for(lambda: writer.acks_from(begun), "acknowledgements", lambda n: n > faults.ACKS_MIN)
+    assert held(cluster, 3, topic) == size < PARTITIONS * RECORDS * RECORD_BYTES / 2, size
+    for partition in cluster.partitions(topic):
+        assert sorted(partition["isr"]) == [1, 2], partition
+    return writer.acks_from(begun)
+
+
+def who_is_in_sync_is_not_slowed(cluster, tools):
+    """At a rate of next to nothing, for as long as nothing is forgotten."""
+    topic = "still"
+    restart(cluster, 100)
+    fill(cluster, topic)
+    writer = Writer(cluster, topic)
+    writer.start()
+    write_plan(tools, topic)
+    start = ("reassign", "start", "--plan", tools.plan, "--throttle")
+    expect(cli(cluster, *start, "1000"), "(?m)^the throttle stays until")
+    check_lists(cluster, topic, 1000)
+    cli(cluster, "configs", "alter", "--topic", topic, "--set", f"{LISTS[1]}=*")
+    acks = acks_while_it_stands_still(cluster, topic, writer)
+    expect(cli(cluster, "reassign", "cancel", topic), "(?m)^the throttle is off$")
+    check_gone(cluster, topic)
+    wait_for(lambda: assignment(cluster, topic) == FROM, "the assignment before")
+    cli(cluster, *start, "1000")
+    cli(cluster, "configs", "alter", "--topic", topic, "--delete", LISTS[0])
+    wait_for(lambda: all(has_directory(cluster, 3, topic, p) for p in TO), "the new replicas")
+    time.sleep(1)  # Now they are held where they are fetched, for what came before.
+    cli(cluster, *start, "1000000000")
+    wait_for(lambda: assignment(cluster, topic) == TO and are_in_sync(cluster, topic),
+             "the end of the move")  # Before anything is forgotten.
+    expect(cli(cluster, *start, "1", "--wait"),
+           "(?m)^0 of 4 partitions moving\nthe throttle is off$")
+    check_gone(cluster, topic)
+    writer.ending.set()
+    writer.join(150)
+    assert not writer.failed, f"the producer had errors: {writer.failed[0]!r}"
+    return f"{acks} records acknowledged meanwhile"
+
+
+def three_brokers(cluster):
+    wait_for(lambda: len((cluster.ask("cluster") or {}).get("brokers", [])), "three brokers",
+             lambda n: n == 3)
+
+
 def main():
     program, zookeeper, work, kafka = sys.argv[1:]
     Cluster.settings = {"replica.fetch.max.bytes": FETCH_BYTES, "replication.quota.window.num": SAMPLES}
     cluster = Cluster(program, zookeeper, work)
     tools = Tools(cluster, kafka)
-    scenarios = (kafkas_tool, one_side_alone("leader"), one_side_alone("follower"))
+    scenarios = (kafkas_tool, one_side_alone("leader"), one_side_alone("follower"),
+                 who_is_in_sync_is_not_slowed)
     passed = 0
     for broker in cluster.brokers:
         broker.start()
     try:
-        wait_for(lambda: len((cluster.ask("cluster") or {}).get("brokers", [])), "three brokers",
-                 lambda n: n == 3)
+        three_brokers(cluster)
         for scenario in scenarios:
-            print(f"ok   {scenario.__name__}: {scenario(cluster, tools)}", flush=True)
+            begun = time.monotonic()
+            result = scenario(cluster, tools)
+            print(f"ok   {scenario.__name__}: {result} ({time.monotonic() - begun:.0f} s)",
+                  flush=True)
             passed += 1
     except AssertionError as error:
         print(f"FAIL {scenarios[passed].__name__}: {error}", flush=True)
