@@ -49,6 +49,8 @@ static void fill(struct world *w)
         .dirs = w->dirs,
         .dir_count = 2,
         .traffic = {10, 11, 12},
+        .throttled_out = 13,
+        .throttled_in = 14,
         .topic_count = 2,
         .topics = w->topics,
         .partitions = w->partitions,
@@ -125,6 +127,8 @@ static void values_stand_behind_their_names(void **state)
     assert_has(&w, "kafka_server_brokertopicmetrics_messagesin_total{topic=\"u.v\"} 4");
     assert_has(&w, "kafka_server_brokertopicmetrics_bytesin_total{topic=\"t\"} 2");
     assert_has(&w, "kafka_server_brokertopicmetrics_bytesout_total 12");
+    assert_has(&w, "strandline_throttled_replication_bytes_total{side=\"leader\"} 13");
+    assert_has(&w, "strandline_throttled_replication_bytes_total{side=\"follower\"} 14");
     assert_has(&w, "kafka_log_log_logstartoffset{topic=\"t\",partition=\"12\"} 3");
     assert_has(&w, "kafka_log_log_logendoffset{topic=\"t\",partition=\"12\"} 9");
     assert_has(&w, "kafka_log_log_size{topic=\"t\",partition=\"12\"} 77");
