@@ -74,7 +74,8 @@ class Broker:
         out = open(f"{self.dir}.log", "ab")
         self.process = subprocess.Popen(
             [self.cluster.program, "serve",
-             *sum((["--set", f"{key}={value}"] for key, value in {**self.settings(), **self.cluster.settings}.items()), [])],
+             *sum((["--set", f"{key}={value}"] for key, value in
+                   {**self.settings(), **self.cluster.settings}.items()), [])],
             stdout=out, stderr=out)
 
     def send(self, signo):
