@@ -194,9 +194,9 @@ $(B)/headers/%.ok: %.h
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-unused -fsyntax-only -x c $< && touch $@
 format:
-	clang-format -i $(C_FILES)
+	@clang-format -i $(C_FILES)
 format-check:
-	clang-format --dry-run -Werror $(C_FILES)
+	@clang-format --dry-run -Werror $(C_FILES)
 clang-tidy:
 	clang-tidy --quiet $(filter-out %_test.c,$(filter src/%.c,$(C_FILES))) -- $(CPPFLAGS) $(CFLAGS)
 

@@ -39,7 +39,7 @@ struct fetch_part {
     enum err follower_err;   /* what the leader says to this follower; ERR_NONE: it may read, */
     int32_t diverging_epoch; /* unless this is not -1 */
     int64_t diverging_end;
-    int32_t near; /* the consumer should read it at this follower; -1: here */
+    int32_t near;      /* the consumer should read it at this follower; -1: here */
     bool is_throttled; /* a follower: its bytes count, */
     bool may_wait;     /* and it gets none while there were too many, */
     bool is_held;      /* as now */
