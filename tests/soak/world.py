@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 
 import net
 
@@ -19,6 +20,7 @@ from waiting import wait_for  # noqa: E402 (the path is set above)
 BROKERS = 3
 PORT = 9092
 SESSION_MS = 4000
+ENDING_S = 0.5  # whose disk has failed a moment ago has ended then
 LAG_MS = 3000
 STOP_S = 10
 SETTINGS = {
@@ -234,6 +236,7 @@ class World:
         for broker in self.brokers:
             broker.disk.heal()
             broker.resume()
+        time.sleep(ENDING_S)
         self.revive()
 
     def revive(self):
