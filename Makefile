@@ -166,6 +166,9 @@ bench-%: $(B)/bench/%.bin
 # make bench is us and Apache Kafka side by side (about an hour; ARGS=--quick, bench/compare --help).
 bench: all $(B)/bench/load.bin
 	bench/compare --build $(B) $(ARGS)
+# Likewise three of each, with three replicas.
+bench-replicas: all $(B)/bench/load.bin
+	bench/replicas --build $(B) $(ARGS)
 $(B)/bench/%.bin: LDLIBS = $(call libs_of,$(MODULES))
 $(B)/bench/load.bin: LDLIBS = $(call pkg,rdkafka)
 $(B)/bench/%.bin: $(B)/bench/%.o $(call lib,$(MODULES)) $(IO_REAL)
