@@ -36,6 +36,7 @@ struct position {
     enum position_state state;
     int64_t next;
     int64_t refused_at; /* offset that was out of range; -1 */
+    int64_t refused_ns; /* when */
     int64_t target;     /* it has to read up to here; -1: for ever */
     int64_t log_start;
     int64_t high_watermark; /* the last one told; -1 */
@@ -159,7 +160,10 @@ static void start_known(struct consumer *c, struct position *pos, int64_t offset
     if (offset < p->deleted_to && c->list_call.sent_ns > p->deleted_ns)
         violate(c->run, "%s-%d begins at %lld, and the records below %lld were deleted",
                 pos->topic->name, pos->partition, (long long)offset, (long long)p->deleted_to);
-    if (was >= offset && was <= pos->topic->parts[pos->partition].end && pos->topic->is_durable)
+    /* What retention has taken may be back after a power cut: nobody was promised that it is gone.
+     */
+    if (was >= offset && was <= p->end && pos->topic->is_durable &&
+        pos->refused_ns > c->run->power_cut_ns)
         violate(c->run, "%s-%d: offset %lld is out of range, and the log begins at %lld",
                 pos->topic->name, pos->partition, (long long)was, (long long)offset);
     pos->refused_at = -1;
@@ -281,6 +285,7 @@ static void fetch_failed(struct consumer *c, struct position *pos, enum err err)
 {
     if (err == ERR_OFFSET_OUT_OF_RANGE) {
         pos->refused_at = pos->next;
+        pos->refused_ns = run_now(c->run);
         pos->state = WANTS_START;
     } else if (c->fetch_call.sent_ns >= c->run->calm_since_ns) {
         violate(c->run, "%s-%d: fetch at %lld failed with %s, and nothing is wrong",
