@@ -298,16 +298,12 @@ void announce(struct cluster *k)
 void announce_again(struct cluster *k, int32_t broker_id)
 {
     struct announcement *a = find(k, broker_id);
-    int64_t epoch = a ? a->epoch : -1;
 
     if (broker_id == k->control->broker->node_id)
         rule_refuse_own(k);
-    if (!a || !rule_is_in_force(k))
-        return;
-    forget_told(a);
-    a->epoch = epoch;
-    probe_set_target(&a->probe, a->to);
-    begin(a);
+    if (a)
+        a->epoch = -1; /* as if it had come in another life */
+    announce(k);
 }
 
 bool announcements_are_done(struct cluster *k)

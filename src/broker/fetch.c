@@ -222,12 +222,16 @@ static bool has_news(const struct fetch_part *part)
            part->bounds.log_start != part->sent_log_start;
 }
 
+static struct str name_of(const struct fetch_part *part)
+{
+    return part->name ? str_of(part->name) : str_null();
+}
+
 static enum err absent_error(const struct shard *s, const struct topic_slot *slot,
                              const struct fetch_part *part)
 {
-    const struct metadata_topic *topic = part->name
-                                             ? metadata_find_topic(s->image, str_of(part->name))
-                                             : metadata_find_topic_id(s->image, part->key.topic_id);
+    const struct metadata_topic *topic =
+        metadata_find_topic_either(s->image, name_of(part), part->key.topic_id);
 
     return slot || topic || part->name ? shard_absent_error(topic, part->index)
                                        : ERR_UNKNOWN_TOPIC_ID;
@@ -246,6 +250,25 @@ struct partition *fetch_find_partition(struct shard *s, const struct fetch_part 
         *err = at_follower ? partition_check_replica(p, part->leader_epoch)
                            : partition_check_leader(p, part->leader_epoch);
     return *err ? NULL : p;
+}
+
+struct visit *fetch_visit(struct request *r, struct fetch_session *session,
+                          void (*at_owner)(struct visit_item *item),
+                          void (*all_home)(struct request *r, struct visit *v), void *in)
+{
+    struct visit *v = visit_new(r, session->part_count, at_owner, all_home);
+    int n = 0;
+
+    LIST_EACH (node, &session->parts) {
+        struct fetch_part *part = LIST_ENTRY(node, struct fetch_part, link);
+        struct visit_item *item = &v->items[n++];
+        struct partition *p = fetch_find_partition(r->shard, part, false, &item->err);
+
+        item->in = in;
+        item->out = part;
+        item->partition = p ? partition_ref(p) : NULL;
+    }
+    return v;
 }
 
 static void count_part_sent(const struct fetch *f, const struct fetch_part *part)
@@ -336,12 +359,10 @@ static int32_t count_same_topic(const struct fetch_session *session, const struc
 static void fill_hint(struct hints *hints, const struct fetch_part *part,
                       struct fetch_response_partition *out)
 {
-    struct str name = part->name ? str_of(part->name) : str_null();
-
     if (hints->request->header.api_version >= 16 &&
         (part->err == ERR_NOT_LEADER_OR_FOLLOWER || part->err == ERR_FENCED_LEADER_EPOCH))
-        hints_find(hints, name, part->key.topic_id, part->index, &out->current_leader.leader_id,
-                   &out->current_leader.leader_epoch);
+        hints_find(hints, name_of(part), part->key.topic_id, part->index,
+                   &out->current_leader.leader_id, &out->current_leader.leader_epoch);
 }
 
 static void fill_nodes(const struct hints *hints, struct fetch_response *out)

@@ -89,5 +89,9 @@ void fetch_ask_near(struct request *r, struct fetch_session *session,
  * why it does not. */
 struct partition *fetch_find_partition(struct shard *s, const struct fetch_part *part,
                                        bool at_follower, enum err *err);
+/* A visit to the owners of all parts that are led here; `in` and the part are each item's. */
+struct visit *fetch_visit(struct request *r, struct fetch_session *session,
+                          void (*at_owner)(struct visit_item *item),
+                          void (*all_home)(struct request *r, struct visit *v), void *in);
 
 #endif

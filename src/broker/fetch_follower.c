@@ -48,8 +48,13 @@ static void all_told(struct request *r, struct visit *v)
 {
     const struct telling *t = v->items[0].in;
 
-    for (int i = 0; i < v->count; i++)
-        ((struct fetch_part *)v->items[i].out)->follower_err = v->items[i].err;
+    for (int i = 0; i < v->count; i++) {
+        struct fetch_part *part = v->items[i].out;
+
+        part->follower_err = v->items[i].err;
+        if (part->follower_err)
+            part->is_throttled = part->may_wait = false;
+    }
     t->done(r);
 }
 
@@ -58,8 +63,6 @@ void fetch_tell_leaders(struct request *r, struct fetch_session *session,
 {
     const struct fetch_request *in = r->in;
     struct telling *t = request_alloc(r, sizeof(*t));
-    struct visit *v = visit_new(r, session->part_count, tell_at_owner, all_told);
-    int n = 0;
 
     if (session->part_count == 0) {
         done(r);
@@ -68,15 +71,5 @@ void fetch_tell_leaders(struct request *r, struct fetch_session *session,
     t->done = done;
     t->follower = fetch_follower(r);
     t->incarnation = r->header.api_version >= 15 ? in->replica_state.replica_epoch : -1;
-    LIST_EACH (node, &session->parts) {
-        struct fetch_part *part = LIST_ENTRY(node, struct fetch_part, link);
-        struct visit_item *item = &v->items[n++];
-        struct partition *p = fetch_find_partition(r->shard, part, false, &item->err);
-
-        part->is_throttled = part->may_wait = false;
-        item->in = t;
-        item->out = part;
-        item->partition = p ? partition_ref(p) : NULL;
-    }
-    visit_start(v);
+    visit_start(fetch_visit(r, session, tell_at_owner, all_told, t));
 }

@@ -59,8 +59,6 @@ void fetch_ask_near(struct request *r, struct fetch_session *session,
 {
     const struct fetch_request *in = r->in;
     struct asking *a = request_alloc(r, sizeof(*a));
-    struct visit *v = visit_new(r, session->part_count, ask_at_owner, all_asked);
-    int n = 0;
 
     if (session->part_count == 0) {
         done(r);
@@ -68,14 +66,5 @@ void fetch_ask_near(struct request *r, struct fetch_session *session,
     }
     a->done = done;
     a->rack = in->rack_id;
-    LIST_EACH (node, &session->parts) {
-        struct fetch_part *part = LIST_ENTRY(node, struct fetch_part, link);
-        struct visit_item *item = &v->items[n++];
-        struct partition *p = fetch_find_partition(r->shard, part, false, &item->err);
-
-        item->in = a;
-        item->out = part;
-        item->partition = p ? partition_ref(p) : NULL;
-    }
-    visit_start(v);
+    visit_start(fetch_visit(r, session, ask_at_owner, all_asked, a));
 }

@@ -22,8 +22,7 @@ bool hints_find(struct hints *h, struct str name, struct uuid topic_id, int32_t 
 {
     struct request *r = h->request;
     const struct metadata_image *image = r->shard->image;
-    const struct metadata_topic *topic = name.n > 0 ? metadata_find_topic(image, name)
-                                                    : metadata_find_topic_id(image, topic_id);
+    const struct metadata_topic *topic = metadata_find_topic_either(image, name, topic_id);
     const struct metadata_partition *p = topic ? metadata_find_partition(topic, index) : NULL;
     const struct metadata_broker *b = p ? metadata_find_broker(image, p->leader) : NULL;
     struct str host;

@@ -536,8 +536,7 @@ static void init_part(struct produce *p, struct produce_part *part,
     part->append.n = MAX(from->records.b.n, 0);
     if (!part->partition) {
         const struct metadata_topic *known =
-            topic->name.n > 0 ? metadata_find_topic(p->shard->image, topic->name)
-                              : metadata_find_topic_id(p->shard->image, topic->topic_id);
+            metadata_find_topic_either(p->shard->image, topic->name, topic->topic_id);
 
         part->err = !slot && !known && p->version >= 13 ? ERR_UNKNOWN_TOPIC_ID
                                                         : shard_absent_error(known, from->index);

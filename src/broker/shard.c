@@ -256,6 +256,14 @@ static struct topic_slot *slot_new(struct shard *s, const struct partition *p)
     return slot;
 }
 
+/* What the image says of one of its partitions, on the owner. */
+static void take_topic(struct shard *s, struct partition *p, const struct metadata_topic *topic)
+{
+    p->throttle = topic_throttle_of(&topic->configs, p->index, s->broker->node_id);
+    if (p->index < topic->partition_count)
+        replicate_follow_image(p, s->image, &topic->partitions[p->index]);
+}
+
 /*
  * What is in force for the topic now, told to its partitions when it has changed. A topic that the
  * image does not have comes or goes: nobody finds its partitions, and they keep the configuration
@@ -280,9 +288,7 @@ static void slot_configure(struct shard *s, struct topic_slot *slot)
         if (!p || p->owner != s)
             continue;
         partition_set_config(p, &slot->config);
-        p->throttle = topic_throttle_of(&topic->configs, i, s->broker->node_id);
-        if (i < topic->partition_count)
-            replicate_follow_image(p, s->image, &topic->partitions[i]);
+        take_topic(s, p, topic);
     }
 }
 
@@ -313,11 +319,8 @@ static void add_partition(struct shard *s, struct partition *p)
     }
     slot->partitions[p->index] = p;
     slot_configure(s, slot);
-    if (p->owner != s || !slot->topic)
-        return;
-    p->throttle = topic_throttle_of(&slot->topic->configs, p->index, s->broker->node_id);
-    if (p->index < slot->topic->partition_count)
-        replicate_follow_image(p, s->image, &slot->topic->partitions[p->index]);
+    if (p->owner == s && slot->topic)
+        take_topic(s, p, slot->topic);
 }
 
 static void remove_partition(struct shard *s, struct partition *p)

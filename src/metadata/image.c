@@ -304,6 +304,12 @@ struct metadata_topic *metadata_find_topic_id(const struct metadata_image *image
     return found && !uuid_is_zero(id) ? image->topics_by_id[i] : NULL;
 }
 
+struct metadata_topic *metadata_find_topic_either(const struct metadata_image *image,
+                                                  struct str name, struct uuid id)
+{
+    return name.n > 0 ? metadata_find_topic(image, name) : metadata_find_topic_id(image, id);
+}
+
 struct metadata_partition *metadata_find_partition(const struct metadata_topic *topic,
                                                    int32_t index)
 {

@@ -108,6 +108,9 @@ void metadata_broker_put(struct metadata_broker *broker);
 
 struct metadata_topic *metadata_find_topic(const struct metadata_image *image, struct str name);
 struct metadata_topic *metadata_find_topic_id(const struct metadata_image *image, struct uuid id);
+/* By name where it is not empty, else by id. */
+struct metadata_topic *metadata_find_topic_either(const struct metadata_image *image,
+                                                  struct str name, struct uuid id);
 struct metadata_partition *metadata_find_partition(const struct metadata_topic *topic,
                                                    int32_t index);
 struct metadata_broker *metadata_find_broker(const struct metadata_image *image, int32_t id);
