@@ -10,6 +10,7 @@ are whole, what was acknowledged is read at its offset, nothing twice, each prod
 their order, and the three logs are the same bytes. The longest time that a partition was without
 an acknowledgement is printed. A run in which the fault did not bite does not count: it fails.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -118,6 +119,26 @@ class Cluster:
         self.zookeeper = zookeeper
         self.work = work
         self.brokers = [kind(self, n) for n in (1, 2, 3)]
+
+    def await_all(self):
+        """All brokers are registered."""
+        wait_for(lambda: len((self.ask("cluster") or {}).get("brokers", [])), "all brokers",
+                 lambda n: n == len(self.brokers))
+
+    @contextlib.contextmanager
+    def running(self):
+        """From when all brokers are registered until none of their processes is left."""
+        try:
+            for broker in self.brokers:
+                broker.start()
+            self.await_all()
+            yield
+        finally:
+            for broker in self.brokers:
+                if broker.process and broker.process.poll() is None:
+                    broker.process.send_signal(signal.SIGCONT)
+                    broker.process.kill()
+                    broker.process.wait()
 
     def bootstrap(self):
         return ",".join(b.address() for b in self.brokers)
@@ -549,12 +570,8 @@ def main():
     program, zookeeper, work, *names = sys.argv[1:]
     cluster = Cluster(program, zookeeper, work)
     failed = 0
-    for broker in cluster.brokers:
-        broker.start()
     names = names or list(SCENARIOS)
-    try:
-        wait_for(lambda: len((cluster.ask("cluster") or {}).get("brokers", [])), "three brokers",
-                 lambda n: n == 3)
+    with cluster.running():
         configurations_reach_everybody(cluster)
         topics_have_replicas_without_being_told(cluster)
         topics_are_everywhere_when_made(cluster)
@@ -572,11 +589,6 @@ def main():
             offsets_behind_the_end_are_refused(cluster)
             gaps_may_be_filled_from_elsewhere(cluster)
             a_coordinator_that_hears_nobody_is_none(cluster)
-    finally:
-        for broker in cluster.brokers:
-            if broker.process.poll() is None:
-                broker.send(signal.SIGCONT)
-                broker.kill()
     print(f"{len(names) - failed} passed, {failed} failed")
     sys.exit(failed)
 

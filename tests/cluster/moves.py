@@ -316,21 +316,13 @@ def main():
     scenarios = (partitions_move, a_move_is_cancelled, preferred_replicas_lead,
                  a_topic_goes_there_and_back, a_move_is_taken_back, leaders_are_elected)
     passed = 0
-    for broker in cluster.brokers:
-        broker.start()
     try:
-        wait_for(lambda: len((cluster.ask("cluster") or {}).get("brokers", [])), "three brokers",
-                 lambda n: n == 3)
-        for scenario in scenarios:
-            print(f"ok   {scenario.__name__}: {scenario(cluster, tools)}", flush=True)
-            passed += 1
+        with cluster.running():
+            for scenario in scenarios:
+                print(f"ok   {scenario.__name__}: {scenario(cluster, tools)}", flush=True)
+                passed += 1
     except AssertionError as error:
         print(f"FAIL {scenarios[passed].__name__}: {error}", flush=True)
-    finally:
-        for broker in cluster.brokers:
-            if broker.process.poll() is None:
-                broker.send(signal.SIGCONT)
-                broker.kill()
     print(f"{passed} passed, {len(scenarios) - passed} failed")
     sys.exit(passed < len(scenarios))
 

@@ -205,19 +205,12 @@ def run(cluster):
 def main():
     cluster = Cluster(*sys.argv[1:], kind=RackBroker)
     failed = 0
-    for broker in cluster.brokers:
-        broker.start()
     try:
-        wait_for(lambda: len((cluster.ask("cluster") or {}).get("brokers", [])), "three brokers",
-                 lambda n: n == 3)
-        run(cluster)
+        with cluster.running():
+            run(cluster)
     except AssertionError as error:
         failed = 1
         print(f"FAIL {error}", flush=True)
-    finally:
-        for broker in cluster.brokers:
-            if broker.process.poll() is None:
-                broker.process.kill()
     print(f"{5 - 5 * failed} passed, {failed} failed")
     sys.exit(failed)
 

@@ -260,8 +260,7 @@ def main():
     for broker in cluster.brokers:
         broker.start()
     try:
-        wait_for(lambda: len((cluster.ask("cluster") or {}).get("brokers", [])), "three brokers",
-                 lambda n: n == 3)
+        cluster.await_all()
         cluster.tell("topics", "create", TOPIC, "--partitions", str(PARTITIONS),
                      "--replication-factor", "3", "--config", "min.insync.replicas=2")
         wait_for(lambda: cluster.is_whole(TOPIC), "whole in-sync sets")

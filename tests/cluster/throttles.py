@@ -153,7 +153,7 @@ def restart(cluster, samples):
         broker.kill()
     for broker in cluster.brokers:
         broker.start()
-    three_brokers(cluster)
+    cluster.await_all()
 
 
 def acks_while_it_stands_still(cluster, topic, writer):
@@ -201,11 +201,6 @@ def who_is_in_sync_is_not_slowed(cluster, tools):
     return f"{acks} records acknowledged meanwhile"
 
 
-def three_brokers(cluster):
-    wait_for(lambda: len((cluster.ask("cluster") or {}).get("brokers", [])), "three brokers",
-             lambda n: n == 3)
-
-
 def main():
     program, zookeeper, work, kafka = sys.argv[1:]
     Cluster.settings = {"replica.fetch.max.bytes": FETCH_BYTES, "replication.quota.window.num": SAMPLES}
@@ -214,22 +209,16 @@ def main():
     scenarios = (kafkas_tool, one_side_alone("leader"), one_side_alone("follower"),
                  who_is_in_sync_is_not_slowed)
     passed = 0
-    for broker in cluster.brokers:
-        broker.start()
     try:
-        three_brokers(cluster)
-        for scenario in scenarios:
-            begun = time.monotonic()
-            result = scenario(cluster, tools)
-            print(f"ok   {scenario.__name__}: {result} ({time.monotonic() - begun:.0f} s)",
-                  flush=True)
-            passed += 1
+        with cluster.running():
+            for scenario in scenarios:
+                begun = time.monotonic()
+                result = scenario(cluster, tools)
+                print(f"ok   {scenario.__name__}: {result} ({time.monotonic() - begun:.0f} s)",
+                      flush=True)
+                passed += 1
     except AssertionError as error:
         print(f"FAIL {scenarios[passed].__name__}: {error}", flush=True)
-    finally:
-        for broker in cluster.brokers:
-            if broker.process.poll() is None:
-                broker.kill()
     print(f"{passed} passed, {len(scenarios) - passed} failed")
     sys.exit(passed < len(scenarios))
 
