@@ -1,302 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The log on the real implementation of io: a life opens a directory, owns one log on the only
- * loop, and calls the test's step at the beginning and whenever the log has something to say.
- */
+/* The log on the real implementation of io: appends, reads, truncation, recovery, and what another
+ * loop sees. How it ends is in close_test.c. */
+#include "log/life_test.h"
+
 #include <glob.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
-#include <cmocka.h>
-
-#include "base/alloc.h"
 #include "base/arena.h"
-#include "log/log_int.h"
-
-#define T0 1700000000000
-
-struct fixture {
-    char path[64];
-    struct topic_config config;
-    struct io *io;
-    struct io_loop *loop;
-    struct log_dir *dir;
-    struct log_loaded *loaded;
-    struct log *log;
-    struct log_load_report report;
-    struct log_dir_found found;
-    void (*step)(struct fixture *f);
-    int stage;
-    enum err err; /* of the last done or failed */
-    int32_t sequence;
-    int64_t producer_id;
-    struct io_job job;
-    struct log_snapshot *snapshot;
-    int64_t answer[3];
-    bool with_loop; /* a second one reads */
-    bool is_cutting, wants_clean;
-};
-
-static int setup(void **state)
-{
-    struct fixture *f = xcalloc(1, sizeof(*f));
-
-    snprintf(f->path, sizeof(f->path), "/tmp/strandline-log-XXXXXX");
-    assert_non_null(mkdtemp(f->path));
-    f->producer_id = -1;
-    f->config = (struct topic_config){
-        .cleanup_policy = TOPIC_CLEANUP_DELETE,
-        .retention_ms = -1,
-        .retention_bytes = -1,
-        .segment_bytes = 4000,
-        .segment_ms = INT64_MAX,
-        .segment_index_bytes = 1 << 20,
-        .index_interval_bytes = 300,
-        .max_message_bytes = 1 << 20,
-        .max_compaction_lag_ms = INT64_MAX,
-        .flush_on_ack = true,
-        .flush_messages = INT64_MAX,
-        .flush_ms = INT64_MAX,
-    };
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    char *command = xasprintf("rm -rf %s", f->path);
-
-    assert_int_equal(system(command), 0);
-    free(command);
-    free(f);
-    return 0;
-}
-
-/* ---- A life ----------------------------------------------------------------------------- */
-
-static void on_advanced(void *ctx)
-{
-    struct fixture *f = ctx;
-
-    f->step(f);
-}
-
-static void on_failed(void *ctx, enum err err, int64_t from_offset)
-{
-    struct fixture *f = ctx;
-
-    (void)from_offset;
-    f->err = err;
-    f->step(f);
-}
-
-static void on_done(void *ctx, enum err err)
-{
-    struct fixture *f = ctx;
-
-    f->err = err;
-    f->step(f);
-}
-
-static void on_closed(void *ctx, enum err err)
-{
-    struct fixture *f = ctx;
-
-    f->log = NULL;
-    f->err = err;
-    io_stop(f->io);
-}
-
-static void close_log(struct fixture *f)
-{
-    log_close(f->log, on_closed, f);
-}
-
-static void begin(void *ctx)
-{
-    static const struct log_events events = {.advanced = on_advanced, .failed = on_failed};
-    struct fixture *f = ctx;
-
-    f->log = log_own(f->loaded, f->loop, &events, f);
-    log_dir_start(f->dir, f->loop);
-    f->step(f);
-}
-
-static void load(struct fixture *f)
-{
-    struct log_load_args args = {
-        .io = f->io,
-        .dir = f->dir,
-        .topic = "t",
-        .partition = 3,
-        .topic_id = uuid_from_random(1, 2),
-        .config = f->config,
-        .now_ms = T0,
-    };
-
-    if (f->found.n == 0)
-        assert_int_equal(log_create(&args, &f->loaded), ERR_NONE);
-    else
-        assert_int_equal(log_load(&args, &f->loaded, &f->report), ERR_NONE);
-}
-
-static void begin_reader(struct io *io);
-
-static void live(struct fixture *f, void (*step)(struct fixture *f))
-{
-    struct log_dir_identity identity = {
-        .cluster_id = STR_LIT("c"),
-        .node_id = 1,
-        .cluster_id_new = STR_LIT("c"),
-        .node_id_new = 1,
-    };
-    struct io_options options = {.trace_level = TRACE_ERROR};
-    char *message;
-
-    f->io = io_new(&options);
-    f->step = step;
-    f->stage = 0;
-    free(f->report.damage);
-    memset(&f->report, 0, sizeof(f->report));
-    assert_int_equal(log_dir_open(f->io, f->path, &identity, &f->dir, &f->found, &message),
-                     ERR_NONE);
-    load(f);
-    f->loop = io_loop_new(f->io, "control", begin, f);
-    if (f->with_loop)
-        begin_reader(f->io);
-    io_run(f->io);
-    log_dir_close(f->dir);
-    io_free(f->io);
-    log_dir_found_free(&f->found);
-    free(f->report.damage);
-    f->report.damage = NULL;
-}
-
-/* A life in a process of its own, which the step ends by die: as kill -9 does. */
-static void live_and_die(struct fixture *f, void (*step)(struct fixture *f))
-{
-    pid_t pid = fork();
-    int status;
-
-    if (pid == 0) {
-        live(f, step);
-        _exit(1);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-}
-
-static void die(void)
-{
-    _exit(0);
-}
-
-/* ---- Appending -------------------------------------------------------------------------- */
-
-struct wanted_batch {
-    int count;
-    int64_t timestamp;
-    bool is_transactional;
-    int32_t epoch;
-};
-
-static struct io_buf *make(struct fixture *f, struct wanted_batch want)
-{
-    struct batch_spec spec = batch_spec_default();
-    struct batch_builder b;
-    struct buf out;
-    struct io_buf *buf;
-
-    spec.producer_id = f->producer_id;
-    spec.producer_epoch = f->producer_id < 0 ? -1 : 0;
-    spec.base_sequence = f->producer_id < 0 ? -1 : f->sequence;
-    spec.is_transactional = want.is_transactional;
-    batch_builder_init(&b, &spec);
-    buf_init(&out);
-    for (int i = 0; i < want.count; i++) {
-        static const char value[100];
-        struct record r = {
-            .timestamp = want.timestamp + i,
-            .key = {.p = (const uint8_t *)"key", .n = 3},
-            .value = {.p = (const uint8_t *)value, .n = 100},
-        };
-        assert_int_equal(batch_builder_append(&b, &r), ERR_NONE);
-    }
-    batch_builder_finish(&b, &out);
-    batch_builder_fini(&b);
-    buf = io_buf_new(NULL, out.n);
-    memcpy(buf->data, out.p, out.n);
-    buf_fini(&out);
-    return buf;
-}
-
-static enum err append_buf(struct fixture *f, struct io_buf *buf, enum log_origin origin,
-                           int32_t epoch, struct log_append *a)
-{
-    struct batch_header h;
-
-    assert_int_equal(
-        batch_header_parse((struct bytes){.p = buf->data, .n = (int32_t)buf->size}, &h), ERR_NONE);
-    *a = (struct log_append){
-        .buf = buf,
-        .batch = buf->data,
-        .n = (int32_t)buf->size,
-        .max_timestamp = h.max_timestamp,
-        .origin = origin,
-        .leader_epoch = epoch,
-        .now_ms = T0,
-    };
-    return log_append(f->log, a);
-}
-
-static void append(struct fixture *f, struct wanted_batch want)
-{
-    struct io_buf *buf = make(f, want);
-    struct log_append a;
-
-    assert_int_equal(append_buf(f, buf, LOG_ORIGIN_CLIENT, want.epoch, &a), ERR_NONE);
-    assert_false(a.is_duplicate);
-    f->sequence += want.count;
-    io_buf_unref(buf);
-}
-
-static void append_marker(struct fixture *f, enum control_type type)
-{
-    struct control_spec spec = {
-        .type = type,
-        .producer_id = f->producer_id,
-        .timestamp_ms = T0,
-    };
-    struct buf out = {.p = NULL};
-    struct log_append a;
-    struct io_buf *buf;
-
-    batch_build_control(&spec, &out);
-    buf = io_buf_new(NULL, out.n);
-    memcpy(buf->data, out.p, out.n);
-    assert_int_equal(append_buf(f, buf, LOG_ORIGIN_COORDINATOR, 0, &a), ERR_NONE);
-    io_buf_unref(buf);
-    buf_fini(&out);
-}
-
-static bool all_acked(struct fixture *f)
-{
-    if (log_ack_offset(f->log) < log_end_offset(f->log))
-        return false;
-    log_set_high_watermark(f->log, log_ack_offset(f->log));
-    return true;
-}
-
-static void append_many(struct fixture *f, int n)
-{
-    for (int i = 0; i < n; i++)
-        append(f, (struct wanted_batch){.count = 1 + i % 3, .timestamp = T0 + 1000 * i});
-}
 
 /* ---- Reading ---------------------------------------------------------------------------- */
 
@@ -828,40 +538,6 @@ static void a_truncation_does_not_move_the_log_start_back(void **state)
     live(*state, begins_where_it_did);
 }
 
-static void note_truncated(void *ctx, enum err err)
-{
-    struct fixture *f = ctx;
-
-    assert_int_equal(err, ERR_NONE);
-    f->answer[0] = log_end_offset(f->log);
-}
-
-static void truncate_and_close(struct fixture *f)
-{
-    if (f->stage++ > 0)
-        return;
-    append_many(f, 30);
-    log_truncate(f->log, 20, note_truncated, f);
-    close_log(f);
-}
-
-static void is_truncated(struct fixture *f)
-{
-    assert_true(f->found.clean);
-    assert_int_equal(log_end_offset(f->log), f->answer[0]);
-    close_log(f);
-}
-
-static void a_close_waits_for_a_truncation(void **state)
-{
-    struct fixture *f = *state;
-
-    live(f, truncate_and_close);
-    assert_int_equal(f->err, ERR_NONE);
-    assert_in_range(f->answer[0], 18, 20);
-    live(f, is_truncated);
-}
-
 static void append_before_it_is_stray(struct fixture *f)
 {
     if (f->stage++ == 0)
@@ -923,20 +599,6 @@ static void what_is_known_of_a_stray_directory_is_forgotten(void **state)
     log_dir_close(f->dir);
     io_free(f->io);
     log_dir_found_free(&f->found);
-}
-
-static void delete_it(struct fixture *f)
-{
-    if (f->stage++ == 0) {
-        append_many(f, 3);
-        log_delete(f->log, on_closed, f);
-    }
-}
-
-static void is_deleted(struct fixture *f)
-{
-    assert_int_equal(log_end_offset(f->log), 0);
-    close_log(f);
 }
 
 /* As a follower: the batch as its leader wrote it. */
@@ -1088,15 +750,6 @@ static void a_log_starts_over_where_its_leaders_begins(void **state)
 
     live_and_die(f, start_over);
     live(f, begins_anew);
-}
-
-static void a_deleted_log_is_gone(void **state)
-{
-    struct fixture *f = *state;
-
-    live(f, delete_it);
-    assert_int_equal(f->err, ERR_NONE);
-    live(f, is_deleted);
 }
 
 static void flip(struct fixture *f, const char *name, int64_t pos)
@@ -1309,7 +962,7 @@ static void s30_another_loop_reads_while_the_owner_appends_rolls_and_cuts(void *
 
     memset(&reader, 0, sizeof(reader));
     reader.f = f;
-    f->with_loop = true;
+    f->begin_reader = begin_reader;
     live(f, write_beside);
     assert_true(reader.reads > 0);
 }
@@ -1402,24 +1055,6 @@ static void what_was_only_written_is_synced_after_flush_ms(void **state)
     assert_int_equal(f->answer[0], 0);
 }
 
-static void append_and_close(struct fixture *f)
-{
-    if (f->stage++ > 0)
-        return;
-    append_many(f, 3);
-    close_log(f);
-}
-
-static void a_close_does_not_wait_for_flush_ms(void **state)
-{
-    struct fixture *f = *state;
-
-    f->config.flush_on_ack = false;
-    f->config.flush_ms = 3600 * 1000;
-    live(f, append_and_close);
-    assert_int_equal(f->err, ERR_NONE);
-}
-
 static void leave_entry(struct fixture *f, const char *name)
 {
     char *path = xasprintf("%s/%s", f->path, name);
@@ -1463,8 +1098,6 @@ static void entries_of_a_log_that_is_gone_do_not_outlive_a_crash_either(void **s
     live(f, has_its_own_start);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1478,12 +1111,10 @@ int main(void)
         TEST(s31_a_clean_stop_is_believed_once),
         TEST(a_truncated_log_goes_on_from_there),
         TEST(a_truncation_does_not_move_the_log_start_back),
-        TEST(a_close_waits_for_a_truncation),
         TEST(what_is_known_of_a_stray_directory_is_forgotten),
         TEST(a_followers_epochs_are_those_of_its_records),
         TEST(s4_a_leader_that_has_written_nothing_knows_where_its_epoch_begins),
         TEST(a_log_starts_over_where_its_leaders_begins),
-        TEST(a_deleted_log_is_gone),
         TEST(damage_below_the_recovery_point_is_reported_and_kept),
         TEST(a_torn_tail_is_cut_and_kept_aside),
         TEST(what_another_broker_compacted_is_kept_across_holes),
@@ -1491,7 +1122,6 @@ int main(void)
         TEST(a_batch_larger_than_a_segment_is_refused),
         TEST(a_segment_keeps_no_space_that_it_does_not_use),
         TEST(what_was_only_written_is_synced_after_flush_ms),
-        TEST(a_close_does_not_wait_for_flush_ms),
         TEST(entries_of_a_log_that_is_gone_do_not_count_for_the_next_one),
         TEST(entries_of_a_log_that_is_gone_do_not_outlive_a_crash_either),
     };
