@@ -5,8 +5,10 @@
  * and only then tell the owner; after that the log is gone.
  *
  * A clean close makes the recovery point the end: last time index entry, everything synced, both
- * producer snapshots. A deletion renames the partition's directory, which makes it invisible at
- * once and at the next start; the files go later, because readers may still hold them.
+ * producer snapshots. What was durable before is not synced again, and a log that nothing was
+ * written to since it was opened is left as it is: a stop takes as long as its syncs, and most of
+ * many thousand logs are idle. A deletion renames the partition's directory, which makes it
+ * invisible at once and at the next start; the files go later, because readers may still hold them.
  */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -46,6 +48,7 @@ struct close_op {
     struct log_op op;
     struct segment_tail tail;
     int64_t end;
+    bool is_saved; /* the recovery point is the end already */
     struct buf snapshot;
     struct buf kafka_snapshot;
 };
@@ -86,11 +89,15 @@ static enum err close_apply(struct journal_op *j, struct io *io)
     int64_t pos = c->tail.time_count * TIMEINDEX_ENTRY_BYTES;
     enum err err = ERR_NONE;
 
-    if (segment_tail_finish(&c->tail, active->base_offset, entry))
+    if (c->end == log->closed_at)
+        return ERR_NONE;
+    if (segment_tail_finish(&c->tail, active->base_offset, entry)) {
+        c->is_saved = false;
         err = io_file_write(active->timeindex, &iov, 1, pos);
+    }
     if (!err)
         err = io_file_truncate(active->log, c->tail.size); /* What was reserved behind it. */
-    if (!err)
+    if (!err && !c->is_saved)
         err = sync_unsaved(log, io);
     if (!err)
         err = write_snapshot(io, log->path, c->end, SNAPSHOT_SUFFIX, &c->kafka_snapshot);
@@ -125,6 +132,7 @@ static void start_close(struct log *log)
     c->op.journal.apply = close_apply;
     c->tail = log->tail;
     c->end = log->record.bounds.end;
+    c->is_saved = log->recovery_point == c->end && log->unsaved_count == 0;
     assert(c->end == log->record.bounds.ack);
     snapshot_format(&log->producers, c->end, &c->snapshot);
     snapshot_format_kafka(&log->producers, &c->kafka_snapshot);

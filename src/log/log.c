@@ -219,6 +219,7 @@ static void take_loaded(struct log *log, struct log_loaded *l)
     log->tail = l->tail;
     log->segment_opened_ms = l->now_ms;
     log->recovery_point = l->recovery_point;
+    log->closed_at = l->closed_at;
     log->clean_offset = l->clean_offset;
     log->told_ack = l->end;
     log->record = (struct view_record){

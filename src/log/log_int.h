@@ -135,6 +135,7 @@ struct log {
     struct append_op *free_appends;
 
     int64_t recovery_point;
+    int64_t closed_at; /* an end at which the files are as a clean close leaves them; -1 */
     struct unsaved_segment *unsaved;
     size_t unsaved_count;
     size_t unsaved_cap;
@@ -226,6 +227,7 @@ struct log_loaded {
     int64_t high_watermark;
     int64_t recovery_point;
     int64_t clean_offset;
+    int64_t closed_at; /* as log->closed_at */
     bool is_damaged;
     bool is_new; /* made, not loaded */
 };
@@ -291,7 +293,8 @@ struct replay {
     size_t segment_count;
     int64_t upto;
     int64_t from;                /* out of the first step: the snapshot's offset, 0 without */
-    bool is_own;                 /* likewise: the snapshot is one of ours */
+    bool is_own;                 /* likewise: the snapshot is one of ours, */
+    bool is_both;                /* and Kafka's beside it says the same */
     struct producers *producers; /* out */
 };
 

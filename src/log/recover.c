@@ -58,6 +58,7 @@ static struct log_loaded *loaded_new(const struct log_load_args *args)
     l->path = xasprintf("%s/%s", log_dir_path(args->dir), name);
     l->config = args->config;
     l->now_ms = args->now_ms;
+    l->closed_at = -1;
     producers_init(&l->producers);
     free(name);
     return l;
@@ -456,6 +457,7 @@ static enum err start_over(struct loading *g)
             err = unlink_one(g, base, LOG_SUFFIX);
     }
     l->end = l->start;
+    l->closed_at = -1;
     if (l->start > 0)
         producers_forget_all(&l->producers);
     else
@@ -539,6 +541,9 @@ static enum err load_producers(struct loading *g)
     /* A log that was cut off before its first recovery point: a snapshot of ours says that it was
      * made here, and at 0. */
     g->known.has_point |= replay.is_own;
+    /* Before the first record there is nothing to say to Kafka. */
+    if (replay.is_both || (replay.is_own && replay.upto == 0))
+        l->closed_at = replay.from;
     if (replay.from == replay.upto)
         return ERR_NONE;
     err = peek_segments(g);
@@ -650,6 +655,7 @@ enum err log_create(const struct log_load_args *args, struct log_loaded **out)
         err = add_empty_segment(l, 0);
     if (!err)
         err = io_dir_sync(l->io, log_dir_path(l->dir));
+    l->closed_at = 0;
     if (err) {
         log_loaded_free(l);
         return err;

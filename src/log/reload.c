@@ -100,6 +100,7 @@ static bool read_snapshots_at(struct replay *r, int64_t offset)
     }
     producers_fini(&kafka);
     r->is_own = has_own;
+    r->is_both = has_own && has_kafka;
     return has_own;
 }
 
@@ -184,7 +185,7 @@ void producers_from_snapshot(struct replay *r)
     int64_t oldest = oldest_base(r->names);
 
     producers_init(r->producers);
-    r->is_own = false;
+    r->is_own = r->is_both = false;
     r->from = newest_up_to(r->names, r->upto);
     while (r->from >= 0 && !read_snapshots_at(r, r->from))
         r->from = newest_up_to(r->names, r->from - 1);

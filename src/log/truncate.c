@@ -59,6 +59,7 @@ static void install(struct log *log, struct reload *r)
         trace_warn("log.truncated_below_hw", "topic=%s partition=%d end=%lld hw=%lld", log->topic,
                    log->partition, (long long)r->end, (long long)b->high_watermark);
     b->end = b->ack = log->told_ack = r->end;
+    log->closed_at = -1;
     b->high_watermark = r->is_anew ? r->end : MIN(b->high_watermark, r->end);
     b->log_start = r->is_anew ? r->end : MIN(b->log_start, r->end);
     log_update_stable(log);
