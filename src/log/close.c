@@ -89,8 +89,10 @@ static enum err close_apply(struct journal_op *j, struct io *io)
     int64_t pos = c->tail.time_count * TIMEINDEX_ENTRY_BYTES;
     enum err err = ERR_NONE;
 
-    if (c->end == log->closed_at)
-        return ERR_NONE;
+    if (log->epochs_dirty)
+        err = epochs_write(io, log->path, &log->epochs);
+    if (err || c->end == log->closed_at)
+        return err;
     if (segment_tail_finish(&c->tail, active->base_offset, entry)) {
         c->is_saved = false;
         err = io_file_write(active->timeindex, &iov, 1, pos);

@@ -435,7 +435,14 @@ void log_begin_epoch(struct log *log, int32_t epoch)
 {
     if (epoch <= epochs_latest(&log->epochs) || log->state == LOG_STATE_FAILED)
         return;
-    if (epochs_assign(&log->epochs, epoch, log->record.bounds.end))
+    if (!epochs_assign(&log->epochs, epoch, log->record.bounds.end))
+        return;
+    /* A log that may lose what it has acknowledged must know afterwards that it has led. One that
+     * may not can wait for its first record: who comes to lead a thousand has other things to do.
+     */
+    if (log->config.flush_on_ack)
+        log->epochs_dirty = true;
+    else
         log_submit_epochs(log);
 }
 
