@@ -6,6 +6,7 @@
  */
 #include "base/alloc.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -82,4 +83,9 @@ char *xasprintf(const char *fmt, ...)
     out = xvasprintf(fmt, args);
     va_end(args);
     return out;
+}
+
+void alloc_trim(void)
+{
+    malloc_trim(0);
 }

@@ -22,5 +22,7 @@ void *xmemdup(const void *p, size_t n);
 /* A formatted string, owned by the caller. */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 char *xvasprintf(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
+/* Gives what is free back to the kernel, of all threads: after a burst that will not come again. */
+void alloc_trim(void);
 
 #endif

@@ -94,6 +94,8 @@ static void listening(struct shard_broadcast *b)
                              (c->broker->found[i].clean || c->broker->found[i].is_new);
     c->broker->args.ready(c->broker->args.ctx, &l->ready);
     free_items(l);
+    if (!l->ready.was_clean)
+        alloc_trim(); /* Recovery reads with many threads, which keep what they had. */
     if (!c->cluster)
         topics_resume_deletions(c);
     l->done(c);

@@ -271,7 +271,9 @@ struct io_job {
 /* On a loop. Jobs start in order; up to IO_WORKERS_MAX at once, threads start on demand. */
 void io_job_submit(struct io_loop *loop, struct io_job *job);
 
-#define IO_WORKERS_MAX 2
+/* Jobs wait for disks more than they compute, and a file system that is asked for several syncs at
+ * a time makes one of them. */
+#define IO_WORKERS_MAX 8
 
 /* ---- memory that is shared between threads ----------------------------------------------- */
 

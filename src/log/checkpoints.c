@@ -349,6 +349,8 @@ static void tick(struct log_dir *dir)
         dir->is_quiet = true;
     else /* Also while space is short: a save takes little, and retention waits for it. */
         dir->is_quiet = !ask_some(dir) && journal_has_space(dir->journal);
+    if (dir->ticks == 0)
+        dir->is_quiet = false; /* Nobody has registered yet, and there may be much to save. */
     if (++dir->ticks % MARK_TICKS == 0 || dir->is_quiet)
         checkpoints_collect(dir);
 }
