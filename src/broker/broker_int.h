@@ -40,6 +40,14 @@ struct shard;
 struct fetch;
 struct coordinator;
 struct fetcher;
+
+/* How often there are records: of a partition, and of the fetches that it is in. */
+enum fetch_pace {
+    FETCH_BUSY = 0,
+    FETCH_RESTING = 1,
+    FETCH_PACES = 2,
+};
+
 struct client;
 struct shard_update;
 
@@ -199,9 +207,9 @@ struct shard {
     struct delay idle_delay;
     struct decompressor *decompressor;
     struct fetch_cache *fetch_cache;
-    int64_t conns_at_hand; /* that descriptors were found for: descriptors.c */
-    struct client *peers;  /* other brokers, to fetch from; NULL until there is one */
-    struct list fetchers;  /* struct fetcher, one for each of them */
+    int64_t conns_at_hand;             /* that descriptors were found for: descriptors.c */
+    struct client *peers[FETCH_PACES]; /* other brokers, to fetch from; NULL until there is one */
+    struct list fetchers;              /* struct fetcher */
     struct quota quotas[THROTTLE_SIDES];
     bool stopping;
     struct shard_update *stop; /* while it waits for the last connection to end */
@@ -445,6 +453,7 @@ struct following {
     struct fetcher *out;     /* whose request is out with it, if the answer is still wanted */
     bool is_held;            /* the rate of throttled partitions is exceeded */
     bool is_expected;        /* it got records, and wants its next fetch when the disk has them */
+    int64_t records_ns;      /* when it got some last; 0: never */
     int32_t leader_epoch;
     int64_t offset;
 };

@@ -4,6 +4,11 @@
  * request at a time. What a partition asks for and what the answer means is decided by its replica
  * (replica.h); this file carries requests and answers.
  *
+ * A request costs both sides what there are partitions in it, and most of thousands rest. So there
+ * are two at a time for each leader, on connections of their own: one for partitions that got
+ * records in the last seconds, and one, which the leader mostly holds, for those that did not. A
+ * resting partition that gets some is among the busy ones from its next fetch on.
+ *
  * A partition wants its next fetch when it has acknowledged what it got, so an answer with records
  * is followed by a pause, until the disk has them. The next request waits for all partitions of the
  * answer, since one that comes too late would wait behind a fetch that the leader holds until there
@@ -25,6 +30,7 @@
 #include "client/client.h"
 
 #define GATHER_NS 5000000
+#define REST_NS 10000000000 /* who got no records for so long */
 
 /* A partition in the request that is out. */
 struct fetcher_item {
@@ -39,6 +45,7 @@ struct fetcher {
     struct list link; /* shard->fetchers */
     struct shard *shard;
     int32_t leader;
+    enum fetch_pace pace;
     struct list waiting; /* struct following by link */
     int waiting_count;
     struct list held; /* likewise, until the rate allows them */
@@ -60,12 +67,23 @@ struct fetcher {
 
 /* ---- peers ------------------------------------------------------------------------------ */
 
-static void tell_peer(struct shard *s, const struct metadata_broker *b)
+static struct client *client_of(const struct fetcher *f)
 {
-    const struct metadata_endpoint *e = broker_peer_endpoint(s->config, b);
+    return f->shard->peers[f->pace];
+}
 
-    if (e)
-        client_broker_set(s->peers, b->id, e->host, (uint16_t)e->port);
+static void tell_peers(struct shard *s, struct client *peers, const struct metadata_image *before)
+{
+    for (int32_t i = 0; before && i < before->broker_count; i++)
+        if (!metadata_find_broker(s->image, before->brokers[i]->id))
+            client_broker_remove(peers, before->brokers[i]->id);
+    for (int32_t i = 0; i < s->image->broker_count; i++) {
+        const struct metadata_broker *b = s->image->brokers[i];
+        const struct metadata_endpoint *e = broker_peer_endpoint(s->config, b);
+
+        if (e)
+            client_broker_set(peers, b->id, e->host, (uint16_t)e->port);
+    }
 }
 
 static void release_held(struct delay *d)
@@ -94,14 +112,12 @@ static void release_all(struct shard *s)
 
 void fetchers_take_image(struct shard *s, const struct metadata_image *before)
 {
-    if (!s->peers || s->stopping)
+    if (s->stopping)
         return;
     release_all(s);
-    for (int32_t i = 0; before && i < before->broker_count; i++)
-        if (!metadata_find_broker(s->image, before->brokers[i]->id))
-            client_broker_remove(s->peers, before->brokers[i]->id);
-    for (int32_t i = 0; i < s->image->broker_count; i++)
-        tell_peer(s, s->image->brokers[i]);
+    for (int i = 0; i < FETCH_PACES; i++)
+        if (s->peers[i])
+            tell_peers(s, s->peers[i], before);
 }
 
 /* ---- the answer ------------------------------------------------------------------------- */
@@ -148,8 +164,11 @@ static void tell_item(struct fetcher *f, struct fetcher_item *item,
         w->out = NULL;
     if (p->throttle.of_follower && fetched.has_records)
         throttle_count(f->shard, THROTTLE_FOLLOWER, r->records.b.n);
-    w->is_expected = fetched.has_records;
-    f->expected += fetched.has_records;
+    if (fetched.has_records)
+        w->records_ns = shard_now_ns(f->shard);
+    /* Where it rested it does not come back. */
+    w->is_expected = fetched.has_records && f->pace == FETCH_BUSY;
+    f->expected += w->is_expected;
     replicate_fetched(p, &fetched, r ? r->records.b : bytes_null());
     partition_unref(p);
 }
@@ -271,7 +290,7 @@ static void send_request(struct fetcher *f)
     f->call.request = q;
     f->has_newcomer = false;
     f->sent_ns = shard_now_ns(f->shard);
-    client_call(f->shard->peers, &f->call);
+    client_call(client_of(f), &f->call);
 }
 
 /* Who is in the request that is out, and wants its answer still, waits again. */
@@ -368,12 +387,13 @@ static void gathered(struct delay *d)
 
 /* ---- who wants to fetch ----------------------------------------------------------------- */
 
-static struct fetcher *fetcher_new(struct shard *s, int32_t leader)
+static struct fetcher *fetcher_new(struct shard *s, int32_t leader, enum fetch_pace pace)
 {
     struct fetcher *f = xcalloc(1, sizeof(*f));
 
     f->shard = s;
     f->leader = leader;
+    f->pace = pace;
     list_init(&f->waiting);
     list_init(&f->held);
     arena_init(&f->arena, 0);
@@ -384,24 +404,29 @@ static struct fetcher *fetcher_new(struct shard *s, int32_t leader)
     f->call.api_key = API_FETCH;
     f->call.target = leader;
     list_push_back(&s->fetchers, &f->link);
-    if (!s->peers) {
-        s->peers = broker_client(s->loop, s->broker,
-                                 config_i32(s->config, CONFIG_REPLICA_SOCKET_TIMEOUT_MS),
-                                 config_i32(s->config, CONFIG_REPLICA_FETCH_BACKOFF_MS));
-        fetchers_take_image(s, NULL);
+    if (!s->peers[pace]) {
+        s->peers[pace] = broker_client(s->loop, s->broker,
+                                       config_i32(s->config, CONFIG_REPLICA_SOCKET_TIMEOUT_MS),
+                                       config_i32(s->config, CONFIG_REPLICA_FETCH_BACKOFF_MS));
+        tell_peers(s, s->peers[pace], NULL);
     }
     return f;
 }
 
-static struct fetcher *fetcher_of(struct shard *s, int32_t leader)
+static struct fetcher *fetcher_of(const struct partition *p)
 {
+    const struct following *w = &p->following;
+    struct shard *s = p->owner;
+    bool rests = w->records_ns == 0 || shard_now_ns(s) - w->records_ns > REST_NS;
+    enum fetch_pace pace = rests ? FETCH_RESTING : FETCH_BUSY;
+
     LIST_EACH (node, &s->fetchers) {
         struct fetcher *f = LIST_ENTRY(node, struct fetcher, link);
 
-        if (f->leader == leader)
+        if (f->leader == p->replica.leader && f->pace == pace)
             return f;
     }
-    return fetcher_new(s, leader);
+    return fetcher_new(s, p->replica.leader, pace);
 }
 
 void fetcher_forget(struct partition *p)
@@ -425,9 +450,13 @@ void fetcher_want(struct partition *p, int64_t offset)
     if (p->owner->stopping)
         return;
     fetcher_forget(p);
-    f = fetcher_of(p->owner, p->replica.leader);
-    *w =
-        (struct following){.fetcher = f, .leader_epoch = p->replica.leader_epoch, .offset = offset};
+    f = fetcher_of(p);
+    *w = (struct following){
+        .fetcher = f,
+        .leader_epoch = p->replica.leader_epoch,
+        .offset = offset,
+        .records_ns = w->records_ns,
+    };
     list_push_back(&f->waiting, &w->link);
     f->waiting_count++;
     if (was_expected && f->expected > 0)
@@ -447,12 +476,25 @@ static void drop_items(struct fetcher *f)
     f->item_count = 0;
 }
 
-static void peers_gone(void *ctx)
+static void busy_gone(void *ctx)
 {
     struct shard *s = ctx;
 
-    s->peers = NULL;
+    s->peers[FETCH_BUSY] = NULL;
     shard_conn_gone(s);
+}
+
+static void resting_gone(void *ctx)
+{
+    struct shard *s = ctx;
+
+    s->peers[FETCH_RESTING] = NULL;
+    shard_conn_gone(s);
+}
+
+bool fetchers_are_open(const struct shard *s)
+{
+    return s->peers[FETCH_BUSY] || s->peers[FETCH_RESTING];
 }
 
 void fetchers_stop(struct shard *s)
@@ -465,8 +507,9 @@ void fetchers_stop(struct shard *s)
         client_call_fini(&f->call);
         drop_items(f);
     }
-    if (s->peers)
-        client_close(s->peers, peers_gone, s);
+    for (int i = 0; i < FETCH_PACES; i++)
+        if (s->peers[i])
+            client_close(s->peers[i], i == FETCH_BUSY ? busy_gone : resting_gone, s);
 }
 
 void fetchers_free(struct shard *s)

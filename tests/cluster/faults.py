@@ -14,12 +14,14 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import OffsetOutOfRangeError
@@ -539,6 +541,33 @@ def who_does_not_lead_says_who_does(cluster):
     print("ok   who_does_not_lead_says_who_does", flush=True)
 
 
+def fetched_parts(broker):
+    """Partitions in all answers to fetches."""
+    said = pathlib.Path(f"{broker.dir}.log").read_text()
+    url = re.findall(r"ready.* (http://\S+)", said)[-1]
+    text = urllib.request.urlopen(f"{url}/metrics", timeout=10).read().decode()
+    return int(re.search(r"^kafka_server_brokertopicmetrics_totalfetchrequests_total (\d+)", text,
+                         re.MULTILINE)[1])
+
+
+def partitions_that_rest_cost_nothing(cluster):
+    """Followers do not name all of them again for each record of one."""
+    count, records = 300, 200
+    cluster.tell("topics", "create", "resting", "--partitions", str(count),
+                 "--replication-factor", "3")
+    wait_for(lambda: [p for p in cluster.partitions("resting") if len(p["isr"]) == 3],
+             "whole in-sync sets", lambda whole: len(whole) == count)
+    leader = cluster.brokers[leader_of(cluster, "resting") - 1]
+    peer = Peer("a client", leader.address(), False)
+    produce(peer, "resting", -1, -1)
+    before = fetched_parts(leader)
+    for _ in range(records):
+        assert produce(peer, "resting", -1, -1) == 0
+    named = fetched_parts(leader) - before
+    assert named < records * 20, f"{records} records, and {named} partitions in fetches"
+    print("ok   partitions_that_rest_cost_nothing", flush=True)
+
+
 def offset_error(peer, group):
     return peer.ask("OffsetFetch", 5, {"group_id": group, "topics": None})["error_code"]
 
@@ -569,6 +598,7 @@ def a_coordinator_that_hears_nobody_is_none(cluster):
 def main():
     program, zookeeper, work, *names = sys.argv[1:]
     cluster = Cluster(program, zookeeper, work)
+    cluster.settings = {"http.address": "127.0.0.1:0"}
     failed = 0
     names = names or list(SCENARIOS)
     with cluster.running():
@@ -588,6 +618,7 @@ def main():
         else:
             offsets_behind_the_end_are_refused(cluster)
             gaps_may_be_filled_from_elsewhere(cluster)
+            partitions_that_rest_cost_nothing(cluster)
             a_coordinator_that_hears_nobody_is_none(cluster)
     print(f"{len(names) - failed} passed, {failed} failed")
     sys.exit(failed)
