@@ -167,8 +167,10 @@ bench-%: $(B)/bench/%.bin
 bench: all $(B)/bench/load.bin
 	bench/compare --build $(B) $(ARGS)
 # Likewise three of each, with three replicas.
-bench-replicas: all $(B)/bench/load.bin
-	bench/replicas --build $(B) $(ARGS)
+bench-replicas bench-partitions: bench-%: all $(B)/bench/load.bin
+	bench/$* --build $(B) $(ARGS)
+bench-failover: all
+	bench/failover --build $(B) $(ARGS)
 $(B)/bench/%.bin: LDLIBS = $(call libs_of,$(MODULES))
 $(B)/bench/load.bin: LDLIBS = $(call pkg,rdkafka)
 $(B)/bench/%.bin: $(B)/bench/%.o $(call lib,$(MODULES)) $(IO_REAL)

@@ -15,10 +15,12 @@ bounded, and sessions are long: who waits for one to end is found.
 With BROKER=kafka the brokers are Apache Kafka 3.9, to compare the times.
 """
 import collections
+import contextlib
 import glob
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -26,6 +28,7 @@ import time
 
 import faults
 from faults import Cluster, check_logs, check_writer, read_all, wait_for
+from waiting import Late
 
 CLIENTS = pathlib.Path(__file__).resolve().parents[1] / "clients"
 sys.path[:0] = [str(CLIENTS), str(CLIENTS / "groups")]
@@ -43,6 +46,34 @@ AWAY_S = (0, 3)  # how long a broker is away, in each round
 GOES_ON = 20  # records of every client and partition between one stop and the next
 
 
+class Adopted:
+    """A process that another program has started, as if we had."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def poll(self):
+        stat = pathlib.Path(f"/proc/{self.pid}/stat")
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            return 0 if stat.read_text().rsplit(") ", 1)[1][0] == "Z" else None
+        return 0
+
+    def wait(self, seconds=faults.STOP_S):
+        try:
+            return faults.wait_for(self.poll, "the end of Apache Kafka", lambda _: True, seconds)
+        except Late:
+            raise subprocess.TimeoutExpired("kafka", seconds) from None
+
+    def send_signal(self, signo):
+        os.kill(self.pid, signo)
+
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+
 class KafkaBroker(faults.Broker):
     """The same, of Apache Kafka."""
 
@@ -55,18 +86,13 @@ class KafkaBroker(faults.Broker):
         home = os.path.dirname(self.dir)
         if os.path.exists(home):
             self.run("again", home)
-            return
-        self.run("start", "kafka-3.9", home, str(self.port), f"broker.id={self.number}",
-                 f"zookeeper.connect={self.cluster.zookeeper}/kafka",
-                 f"zookeeper.session.timeout.ms={SESSION_MS}", "group.initial.rebalance.delay.ms=0",
-                 "offsets.topic.replication.factor=3", "offsets.topic.num.partitions=50",
-                 "controlled.shutdown.enable=true")
-
-    def stop(self):
-        self.run("stop", os.path.dirname(self.dir))
-
-    def kill(self):
-        self.stop()
+        else:
+            self.run("start", "kafka-3.9", home, str(self.port), f"broker.id={self.number}",
+                     f"zookeeper.connect={self.cluster.zookeeper}/kafka",
+                     f"zookeeper.session.timeout.ms={SESSION_MS}",
+                     "group.initial.rebalance.delay.ms=0", "offsets.topic.replication.factor=3",
+                     "offsets.topic.num.partitions=50", "controlled.shutdown.enable=true")
+        self.process = Adopted(int(pathlib.Path(home, "pid").read_text(encoding="ascii")))
 
 
 class Writer(threading.Thread):
