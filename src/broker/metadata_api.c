@@ -58,6 +58,22 @@ static void fill_brokers(struct request *r, struct metadata_response *out)
         (field).n = (from).count;                                                                  \
     } while (0)
 
+/* Those whose broker is not there. */
+static void fill_offline(struct request *r, struct metadata_response_partition *to,
+                         const struct metadata_ids *replicas)
+{
+    for (int32_t i = 0; i < replicas->count; i++) {
+        const struct metadata_broker *b = metadata_find_broker(r->shard->image, replicas->ids[i]);
+
+        if (b && !b->is_fenced)
+            continue;
+        if (to->offline_replicas.n == 0)
+            to->offline_replicas.v =
+                request_alloc(r, (size_t)replicas->count * sizeof(*to->offline_replicas.v));
+        to->offline_replicas.v[to->offline_replicas.n++] = replicas->ids[i];
+    }
+}
+
 static void fill_partitions(struct request *r, struct metadata_response_topic *to,
                             const struct metadata_topic *topic)
 {
@@ -74,6 +90,7 @@ static void fill_partitions(struct request *r, struct metadata_response_topic *t
         p->leader_epoch = from->leader_epoch;
         IDS(p->replica_nodes, from->replicas);
         IDS(p->isr_nodes, from->isr);
+        fill_offline(r, p, &from->replicas);
     }
 }
 

@@ -301,9 +301,20 @@ def controller_is_killed(cluster, topic):
     broker.start()
 
 
+def offline_by_metadata(cluster, broker, topic):
+    """Replicas of the first partition that another broker says are not there."""
+    peer = Peer("a client", cluster.brokers[broker.number % 3].address(), False)
+    found = peer.ask("Metadata", 5, {"topics": [{"name": topic}],
+                                     "allow_auto_topic_creation": False})["topics"][0]
+    return found["partitions"][0]["offline_replicas"]
+
+
 def follower_is_killed(cluster, topic):
     broker = cluster.brokers[leader_of(cluster, topic) % 3]
+    assert offline_by_metadata(cluster, broker, topic) == []
     broker.kill()
+    wait_for(lambda: offline_by_metadata(cluster, broker, topic), "an offline replica",
+             lambda ids: ids == [broker.number])
     time.sleep(5)
     broker.start()
 
