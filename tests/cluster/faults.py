@@ -56,6 +56,7 @@ class Broker:
         self.dir = os.path.join(cluster.work, f"b{number}")
         self.process = None
         self.story = []
+        self.hit_s = None  # when the last thing happened
 
     def address(self):
         return f"127.0.0.1:{self.port}"
@@ -95,6 +96,7 @@ class Broker:
     def note(self, what):
         """The controller is another case: nobody notices but its peers."""
         rules = (self.cluster.ask("cluster") or {}).get("controller", -1) == self.number
+        self.hit_s = time.monotonic()
         self.story.append(f"{what} {self.number}{' (controller)' if rules else ''}")
 
     def kill(self):
