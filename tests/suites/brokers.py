@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A broker for one run of a suite: ours or Apache Kafka, with the same settings, in a new folder.
-Or a cluster of ours.
+Or a cluster, on a ZooKeeper, of ours or of the last Apache Kafka that knows one.
 
 $STRANDLINE names our program. Everything that a broker leaves is removed when it stops.
 """
@@ -9,8 +9,10 @@ import os
 import pathlib
 import shutil
 import socket
+import socketserver
 import subprocess
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -31,7 +33,7 @@ COMMON = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
 }
-# And what only Kafka has: everybody may do everything, until an ACL is stored.
+# And what only a Kafka that is alone has: everybody may do everything, until an ACL is stored.
 KAFKA_ONLY = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
@@ -43,8 +45,9 @@ class BrokerError(Exception):
 
 
 def free_port():
-    """A port that is free, and the next one too, below those that the kernel gives to clients."""
-    for port in range(20000 + os.getpid() % 5000 * 2, 32000, 2):
+    """A port that is free, and the next one too, below those that the kernel gives to clients, and
+    most likely below those that sarama has (29091 to 29095)."""
+    for port in range(20000 + os.getpid() % 4500 * 2, 32000, 2):
         try:
             for one in (port, port + 1):
                 with socket.socket() as probe:
@@ -56,18 +59,24 @@ def free_port():
 
 
 class Broker:
-    """Used with `with`; stopped at its end at the latest."""
+    """Used with `with`; stopped at its end at the latest.
+
+    In the settings {port} and {next} stand for its ports, and {node} for its id.
+    """
 
     def __init__(self, kind, settings):
         self.kind, self.settings = kind, {**COMMON, **settings}
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="strandline-suites."))
-        self.process, self.bootstrap, self.running = None, None, False
+        self.process, self.bootstrap, self.running, self.command = None, None, False, None
 
     def __enter__(self):
         try:
             port = free_port()
             self.bootstrap = f"127.0.0.1:{port}"
-            self.settings["advertised.listeners"] = f"PLAINTEXT://{self.bootstrap}"
+            places = {"port": port, "next": port + 1, "node": self.settings.get("node.id", 1)}
+            self.settings = {"advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+                             **{key: str(value).format(**places)
+                                for key, value in self.settings.items()}}
             (self._start_kafka if self.kind == "kafka" else self._start_ours)(port)
         except BaseException:
             self.__exit__()
@@ -79,27 +88,52 @@ class Broker:
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def _start_kafka(self, port):
-        voter = f"{self.settings.get('node.id', 1)}@127.0.0.1:{port + 1}"
-        self.settings["controller.quorum.voters"] = voter
-        keys = [f"{key}={value}" for key, value in {**self.settings, **KAFKA_ONLY}.items()]
+        node = self.settings.get("node.id", 1)
+        if "zookeeper.connect" in self.settings:
+            peer, heap, keys = "kafka-3.9", "256m", {"broker.id": node, **self.settings}
+        else:
+            peer, heap = "kafka", "512m"
+            keys = {**self.settings, **KAFKA_ONLY,
+                    "controller.quorum.voters": f"{node}@127.0.0.1:{port + 1}"}
         self.running = True
-        env = {"HEAP": "512m", **os.environ}
-        if subprocess.run([KAFKA, "start", "kafka", self.dir, str(port), *keys], env=env,
-                          check=False).returncode:
+        self._run_kafka("start", peer, self.dir, str(port),
+                        *(f"{key}={value}" for key, value in keys.items()), heap=heap)
+
+    def _run_kafka(self, *args, heap="256m"):
+        env = {"HEAP": heap, **os.environ}
+        if subprocess.run([KAFKA, *args], env=env, check=False).returncode:
             raise BrokerError("no Apache Kafka")
 
     def _start_ours(self, port):
         program = os.environ.get("STRANDLINE", ROOT / "build/strandline")
         if not os.access(program, os.X_OK):
             raise BrokerError(f"there is no {program}; build it or set STRANDLINE")
-        keys = {**self.settings, "log.dirs": self.dir / "data",
-                "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+        keys = {"listeners": f"PLAINTEXT://127.0.0.1:{port}", **self.settings,
+                "log.dirs": self.dir / "data"}
         sets = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
+        self.command = [program, "serve", *sets]
+        self._launch()
+
+    def _launch(self):
         with open(self.dir / "out", "w", encoding="utf-8") as out, \
-                open(self.dir / "err", "w", encoding="utf-8") as err:
-            self.process = subprocess.Popen([program, "serve", *sets], stdout=out, stderr=err)
+                open(self.dir / "err", "a", encoding="utf-8") as err:
+            self.process = subprocess.Popen(self.command, stdout=out, stderr=err)
         self.running = True
         self._wait_ready()
+
+    def again(self):
+        """Start it again, with its data, if it does not run."""
+        if self.running:
+            return
+        if self.kind == "kafka":
+            self.running = True
+            self._run_kafka("again", self.dir)
+        else:
+            self._launch()
+
+    def log(self):
+        """What it has said up to now."""
+        return self._text("log" if self.kind == "kafka" else "err")
 
     def _wait_ready(self):
         for _ in range(READY_S * 20):
@@ -151,23 +185,54 @@ class Zookeeper:
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
+class Orders(socketserver.StreamRequestHandler):
+    """A test's wish, one line: `start N`, `stop N` or `logs N`. It is answered with what to say of
+    it, `ok` if there is nothing."""
+
+    def handle(self):
+        word, number = self.rfile.readline().decode().split()
+        broker = self.server.members[int(number)]
+        try:
+            answer = {"start": broker.again, "stop": broker.stop, "logs": broker.log}[word]()
+        except BrokerError as error:
+            answer = str(error)
+        self.wfile.write((answer or "ok").encode())
+
+
+@contextlib.contextmanager
+def taking_orders(path, members):
+    """A socket at that path takes orders for the members, {id: broker}."""
+    with socketserver.ThreadingUnixStreamServer(path, Orders) as server:
+        server.members = members
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+
+
 class Cluster:
-    """Some brokers of ours, used like one. Their ids count up from that of the settings."""
+    """Some brokers, used like one. Their ids count up from that of the settings.
 
-    kind = "ours"
+    `orders` names a socket for a test that wants to stop one of them (Orders).
+    """
 
-    def __init__(self, count, settings):
-        self.count, self.settings = count, {"offsets.topic.replication.factor": "3", **settings}
-        self.members, self.bootstrap, self.rest = [], None, contextlib.ExitStack()
+    def __init__(self, kind, count, settings):
+        self.kind, self.count = kind, count
+        self.settings = {"offsets.topic.replication.factor": "3", **settings}
+        self.members, self.bootstrap, self.orders = [], None, None
+        self.rest = contextlib.ExitStack()
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
             zookeeper = stack.enter_context(Zookeeper())
             first = int(self.settings.get("node.id", 1))
             for node in range(first, first + self.count):
-                self.members.append(stack.enter_context(Broker("ours", {
+                self.members.append(stack.enter_context(Broker(self.kind, {
                     **self.settings, "node.id": node, "zookeeper.connect": zookeeper.servers})))
             self.bootstrap = ",".join(member.bootstrap for member in self.members)
+            self.orders = f"{zookeeper.dir}/orders"
+            stack.enter_context(taking_orders(self.orders, dict(enumerate(self.members, first))))
             self.rest = stack.pop_all()
         return self
 

@@ -59,7 +59,8 @@ class Suite:
     """The folder of a suite."""
 
     def __init__(self, folder, brokers=1):
-        self.folder, self.name, self.brokers = folder, folder.name, brokers
+        self.folder, self.name = folder, folder.name
+        brokers = self.brokers = max([brokers, *map(int, lines_of(folder / "brokers"))])
         self.reasons = read_excepted(folder / "excepted.txt")
         if brokers > 1:
             self.reasons = {reason: names for reason, names in self.reasons.items()
@@ -95,7 +96,7 @@ class Suite:
         """Run the tests; what they print goes to the log. Return the verdicts."""
         env = {**os.environ, "LEFT_OUT": "\n".join(self.left_out(broker.kind)),
                "CHOICE": "\n".join(self.chosen) if choice else "",
-               "BROKERS": str(self.brokers)}
+               "BROKERS": str(self.brokers), "ORDERS": getattr(broker, "orders", "")}
         with open(log, "w", encoding="utf-8") as err:
             done = subprocess.run([self.folder / "run", "tests", broker.bootstrap], env=env, stderr=err,
                                   stdout=subprocess.PIPE, text=True, check=False)
@@ -122,7 +123,8 @@ class Suite:
         return read_verdicts(lines_of(self.folder / "kafka.txt"))
 
     def record(self, verdicts):
-        version = subprocess.run([ROOT / "tests/tools/kafka", "version", "kafka"], check=True,
+        peer = "kafka" if self.brokers == 1 else "kafka-3.9"
+        version = subprocess.run([ROOT / "tests/tools/kafka", "version", peer], check=True,
                                  text=True, capture_output=True).stdout.strip()
         lines = [f"# {self.version()} on Apache Kafka {version}; written by --record."]
         lines += [f"{verdict} {name}" for name, (verdict, _) in sorted(verdicts.items())]

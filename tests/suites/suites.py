@@ -8,7 +8,8 @@ Each folder beside this file is a suite (README.md). Every suite gets a new brok
 the run if Apache Kafka passes it and we do not, unless the suite's excepted.txt gives a reason; an
 excepted test that passes is named. --choice runs the quick part of each suite that has one, and
 --ours takes Kafka's verdicts from kafka.txt instead of running it. --record writes that file.
-With --brokers 3 ours are a cluster, and every test has to pass as it does with one.
+With --brokers 3 ours are a cluster, and every test has to pass as it does with one. A suite that
+wants a cluster gets it from both.
 """
 import argparse
 import pathlib
@@ -21,15 +22,16 @@ import results
 import suite
 
 HERE = pathlib.Path(__file__).resolve().parent
-ALL = ["franz-go", "kafka-python", "librdkafka", "node-rdkafka", "rust-rdkafka", "kafka-clients"]
+ALL = ["franz-go", "kafka-python", "librdkafka", "node-rdkafka", "rust-rdkafka", "kafka-clients",
+       "sarama"]
 
 
 def run_against(kind, one, args):
     """Run a suite against a new broker of that kind; return its results and the seconds."""
     log = args.logs / f"{one.name}.{kind}.log"
     start = time.monotonic()
-    with (brokers.Broker(kind, one.settings()) if args.brokers == 1 else
-          brokers.Cluster(args.brokers, one.settings())) as broker:
+    with (brokers.Broker(kind, one.settings()) if one.brokers == 1 else
+          brokers.Cluster(kind, one.brokers, one.settings())) as broker:
         verdicts = one.run(broker, log, args.choice)
         why = broker.stop()
     if why:

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what decides: whether a verdict fails the run, is forgiven, or is named."""
 import pathlib
+import socket
 import tempfile
 import types
 import unittest
 
+import brokers
 import results
 import suite
 
@@ -77,10 +79,37 @@ class Files(unittest.TestCase):
             self.assertEqual(suite.read_excepted(path),
                              {"left out, why": ["a b", "c*"], "what": ["d"]})
 
+    def test_a_suite_may_want_more_brokers(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            self.assertEqual(suite.Suite(folder).brokers, 1)
+            (folder / "brokers").write_text("# why\n5\n", encoding="utf-8")
+            self.assertEqual(suite.Suite(folder).brokers, 5)
+            self.assertEqual(suite.Suite(folder, 7).brokers, 7)
+
     def test_left_out_is_said_by_broker(self):
         one = types.SimpleNamespace(reasons={"left out, x": ["a"], "not run, y": ["b"], "z": ["c"]})
         self.assertEqual(suite.Suite.left_out(one, "ours"), ["a", "b"])
         self.assertEqual(suite.Suite.left_out(one, "kafka"), ["a"])
+
+
+class Orders(unittest.TestCase):
+    def order(self, path, line):
+        with socket.socket(socket.AF_UNIX) as orders:
+            orders.connect(path)
+            orders.sendall(f"{line}\n".encode())
+            return orders.makefile(encoding="utf-8").read()
+
+    def test_a_test_stops_and_starts_a_broker(self):
+        calls = []
+        two = types.SimpleNamespace(stop=lambda: calls.append("stop"), log=lambda: "said",
+                                    again=lambda: calls.append("again"))
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/orders"
+            with brokers.taking_orders(path, {2: two}):
+                answers = [self.order(path, f"{word} 2") for word in ("stop", "logs", "start")]
+        self.assertEqual(answers, ["ok", "said", "ok"])
+        self.assertEqual(calls, ["stop", "again"])
 
 
 if __name__ == "__main__":
