@@ -260,10 +260,18 @@ struct io_loop *broker_control_loop(struct broker *b)
     return b->control->loop;
 }
 
+void broker_close_listeners(struct broker *b)
+{
+    for (int i = 0; i < b->listener_count; i++) {
+        struct listener *l = &b->listeners[i];
+
+        while (l->io_count > 0)
+            io_listener_close(l->io[--l->io_count]);
+    }
+}
+
 static void free_listener(struct listener *l)
 {
-    for (int i = 0; i < l->io_count; i++)
-        io_listener_close(l->io[i]);
     free(l->name);
     free(l->host);
     free(l->advertised_host);
@@ -273,6 +281,7 @@ void broker_close(struct broker *b)
 {
     for (int i = 0; i < b->shard_count; i++)
         shard_fini(&b->shards[i]);
+    broker_close_listeners(b);
     for (int i = 0; i < b->listener_count; i++)
         free_listener(&b->listeners[i]);
     keeper_session_free(b);

@@ -211,6 +211,7 @@ struct shard {
     struct client *peers[FETCH_PACES]; /* other brokers, to fetch from; NULL until there is one */
     struct list fetchers;              /* struct fetcher */
     struct quota quotas[THROTTLE_SIDES];
+    bool is_deaf;
     bool stopping;
     struct shard_update *stop; /* while it waits for the last connection to end */
     struct delay drain_delay;  /* which it does not do for ever */
@@ -252,6 +253,8 @@ int64_t broker_own_epoch(const struct shard *s);
 /* For calls to other brokers, whose addresses are told with client_broker_set. */
 struct client *broker_client(struct io_loop *loop, const struct broker *b, int32_t timeout_ms,
                              int32_t backoff_max_ms);
+/* Connections are refused from now on. On the control loop, or when no loop runs. */
+void broker_close_listeners(struct broker *b);
 /* Where a broker is reached by other brokers; NULL: nowhere. */
 const struct metadata_endpoint *broker_peer_endpoint(const struct config *config,
                                                      const struct metadata_broker *b);
@@ -265,7 +268,8 @@ enum shard_update_kind {
     SHARD_ADD_PARTITION = 1,    /* it can be found from now on */
     SHARD_REMOVE_PARTITION = 2, /* likewise not */
     SHARD_LISTEN = 3,
-    SHARD_STOP = 4,
+    SHARD_DEAF = 4, /* it accepts no more connections */
+    SHARD_STOP = 5,
 };
 
 struct shard_update {

@@ -394,13 +394,22 @@ static void shards_stopped(struct shard_broadcast *b)
     control_enqueue(b->ctx, xcalloc(1, sizeof(struct task)), close_run);
 }
 
+/* Who asks whether this broker is there hears from now on that it is not. */
+static void shards_are_deaf(struct shard_broadcast *b)
+{
+    struct control *c = b->ctx;
+
+    broker_close_listeners(c->broker);
+    shard_broadcast(c, SHARD_STOP, NULL, shards_stopped, c);
+}
+
 /* Behind the running change, so that nothing is left half done. */
 static void stop_run(struct control *c, struct task *t)
 {
     free(t);
     io_cancel(&c->retention_timer.op);
     cleaner_stop(c);
-    shard_broadcast(c, SHARD_STOP, NULL, shards_stopped, c);
+    shard_broadcast(c, SHARD_DEAF, NULL, shards_are_deaf, c);
     control_task_end(c);
 }
 

@@ -127,7 +127,7 @@ static void accept_again(struct delay *d)
 {
     struct shard_accept *a = CONTAINER_OF(d, struct shard_accept, retry);
 
-    if (!a->shard->stopping)
+    if (!a->shard->is_deaf)
         accept_next(a);
 }
 
@@ -144,7 +144,7 @@ static void accepted(struct io_op *op)
         shard_delay_set(s, &a->retry, shard_now_ns(s) + ACCEPT_RETRY_NS);
         return;
     }
-    if (s->stopping) {
+    if (s->is_deaf) {
         io_conn_close(a->accept.conn);
         return;
     }
@@ -459,14 +459,19 @@ static void waited_enough(struct delay *d)
     shard_delay_set(s, &s->drain_delay, shard_now_ns(s) + CLOSE_NS);
 }
 
-static void shard_stop(struct shard *s, struct shard_update *u)
+static void stop_accepting(struct shard *s)
 {
-    s->stopping = true;
-    s->stop = u;
+    s->is_deaf = true;
     for (int i = 0; i < s->accept_count; i++) {
         shard_delay_cancel(s, &s->accepts[i].retry);
         io_cancel(&s->accepts[i].accept.op);
     }
+}
+
+static void shard_stop(struct shard *s, struct shard_update *u)
+{
+    s->stopping = true;
+    s->stop = u;
     coordinators_resign(s);
     /* What was appended is answered: a producer that has to ask again may find somebody who knows
      * less about it. */
@@ -487,6 +492,7 @@ static void update_apply(struct io_msg *msg)
     case SHARD_ADD_PARTITION: add_partition(s, u->partition); break;
     case SHARD_REMOVE_PARTITION: remove_partition(s, u->partition); break;
     case SHARD_LISTEN: shard_start_listening(s); break;
+    case SHARD_DEAF: stop_accepting(s); break;
     case SHARD_STOP: shard_stop(s, u); return;
     }
     update_applied(s, u);
