@@ -462,6 +462,12 @@ void coordinators_resign(struct shard *s)
         resign(LIST_ENTRY(node, struct coordinator, link), ERR_COORDINATOR_NOT_AVAILABLE);
 }
 
+void coordinators_give_up(struct shard *s)
+{
+    LIST_EACH (node, &s->coordinators)
+        drop_writes(LIST_ENTRY(node, struct coordinator, link), ERR_COORDINATOR_NOT_AVAILABLE);
+}
+
 /* ---- Requests --------------------------------------------------------------------------- */
 
 enum err coordinator_groups(struct partition *p, const struct groups **out)

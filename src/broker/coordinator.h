@@ -36,8 +36,10 @@ void coordinator_request(struct partition *p, struct group_call *call);
 must_use enum err coordinator_groups(struct partition *p, const struct groups **out);
 /* A topic was deleted: the groups of all partitions of this shard forget its offsets. */
 void coordinators_forget_topic(struct shard *s, struct str topic);
-/* The broker stops: all partitions of this shard resign. */
+/* The broker stops: all partitions of this shard resign; who waits for what is written goes on, */
 void coordinators_resign(struct shard *s);
+/* and waits no longer. */
+void coordinators_give_up(struct shard *s);
 
 /* Any shard: where a group lives, as far as this shard knows; NULL when that is not known. */
 struct partition *coordinator_find(struct shard *s, struct str group_id);

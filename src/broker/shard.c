@@ -455,6 +455,7 @@ static void waited_enough(struct delay *d)
     struct shard *s = CONTAINER_OF(d, struct shard, drain_delay);
 
     fail_producers(s);
+    coordinators_give_up(s);
     s->drain_delay.expired = drained_enough;
     shard_delay_set(s, &s->drain_delay, shard_now_ns(s) + CLOSE_NS);
 }

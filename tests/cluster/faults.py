@@ -585,11 +585,48 @@ def offset_error(peer, group):
     return peer.ask("OffsetFetch", 5, {"group_id": group, "topics": None})["error_code"]
 
 
+def coordinator_of(cluster, group):
+    number = wait_for(lambda: Peer("a client", cluster.brokers[0].address(), False).ask(
+        "FindCoordinator", 3, {"key": group})["node_id"], "a coordinator", lambda n: n > 0)
+    return cluster.brokers[number - 1]
+
+
+def commit_error(peer, group):
+    answer = peer.ask("OffsetCommit", 7, {
+        "group_id": group, "generation_id": -1, "member_id": "", "group_instance_id": None,
+        "topics": [{"name": "short", "partitions": [
+            {"partition_index": 0, "committed_offset": 1, "committed_leader_epoch": -1,
+             "committed_metadata": ""}]}]})
+    return answer["topics"][0]["partitions"][0]["error_code"]
+
+
+def a_commit_that_waits_does_not_hold_a_stop(cluster):
+    """Of an offset, and its followers do not come; nor does a controller that moves it."""
+    group = next(name for name in map("waits{}".format, range(1000))
+                 if coordinator_of(cluster, name).number != cluster.controller())
+    coordinator = coordinator_of(cluster, group)
+    peer = Peer("a client", coordinator.address(), False)
+    wait_for(lambda: commit_error(peer, group), "a committed offset", lambda e: e == 0)
+    others = [b for b in cluster.brokers if b is not coordinator]
+    for broker in others:
+        broker.stand_still()
+    told = []
+    asker = threading.Thread(target=lambda: told.append(commit_error(peer, group)))
+    asker.start()
+    asker.join(1)
+    assert not told, f"the commit was answered with {told[0]}"
+    coordinator.stop()
+    asker.join()
+    for broker in others:
+        broker.send(signal.SIGCONT)
+    coordinator.start()
+    cluster.await_all()
+    print("ok   a_commit_that_waits_does_not_hold_a_stop", flush=True)
+
+
 def a_coordinator_that_hears_nobody_is_none(cluster):
     """Its followers are as good as its session: without both, others may coordinate its groups."""
-    number = wait_for(lambda: Peer("a client", cluster.brokers[0].address(), False).ask(
-        "FindCoordinator", 3, {"key": "heard"})["node_id"], "a coordinator", lambda n: n > 0)
-    coordinator = cluster.brokers[number - 1]
+    coordinator = coordinator_of(cluster, "heard")
     peer = Peer("a client", coordinator.address(), False)
     wait_for(lambda: offset_error(peer, "heard"), "the offsets of a group", lambda e: e == 0)
     zookeeper = int(pathlib.Path(cluster.work, "zookeeper", "1", "pid").read_text())
@@ -632,6 +669,7 @@ def main():
             offsets_behind_the_end_are_refused(cluster)
             gaps_may_be_filled_from_elsewhere(cluster)
             partitions_that_rest_cost_nothing(cluster)
+            a_commit_that_waits_does_not_hold_a_stop(cluster)
             a_coordinator_that_hears_nobody_is_none(cluster)
     print(f"{len(names) - failed} passed, {failed} failed")
     sys.exit(failed)
