@@ -15,12 +15,13 @@ import net
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/cluster"))
-from waiting import wait_for  # noqa: E402 (the path is set above)
+from waiting import Late, wait_for  # noqa: E402 (the path is set above)
 
 BROKERS = 3
 PORT = 9092
 SESSION_MS = 4000
-ENDING_S = 0.5  # whose disk has failed a moment ago has ended then
+ENDING_S = 0.5  # whose disk has failed a moment ago has said by then that it stops
+END_BYTES = 65536  # of a log, in which it says so
 LAG_MS = 3000
 STOP_S = 10
 SETTINGS = {
@@ -132,6 +133,20 @@ class Broker:
             raise Violation(f"broker {self.number} was ended by {signal.Signals(-code).name}: "
                             f"{self.last_words()}")
 
+    def await_end(self):
+        """Who has said that it stops does so."""
+        try:
+            wait_for(lambda: self.is_alive() and self.is_stopping(), "the end of a broker",
+                     lambda goes_on: not goes_on, STOP_S)
+        except Late:
+            raise Violation(f"broker {self.number} does not end: {self.last_words()}") from None
+
+    def is_stopping(self):
+        with open(f"{self.place}/log", "rb") as file:
+            file.seek(-min(END_BYTES, file.seek(0, os.SEEK_END)), os.SEEK_END)
+            said = file.read()
+        return said.rfind(b"event=broker.stopping") > said.rfind(b" ready on ")
+
     def last_words(self):
         with open(f"{self.place}/log", "rb") as file:
             lines = file.read().decode(errors="replace").splitlines()
@@ -240,8 +255,9 @@ class World:
         self.revive()
 
     def revive(self):
-        """Start who has ended by itself, as a supervisor does."""
+        """Start who has ended by itself, as a supervisor does, or is about to."""
         for broker in self.brokers:
+            broker.await_end()
             if not broker.is_alive():
                 broker.check_end()
                 broker.start()
