@@ -198,12 +198,13 @@ void s28_a_sync_that_failed_acknowledges_nothing(struct script *s)
     script_kill(s, B);
     script_kill(s, C);
     script_await(s, A, "isr 1 leader 1");
+    script_write(s, A, ALL, "m2", ERR_NONE); /* the epoch is on the disk */
     script_node(s, A)->is_harmed = true;
     sim_disk_fail_nth(script_node(s, A)->host, SIM_CALL_SYNC, 1);
-    script_end_write(s, script_begin_write(s, A, ALL, "m2"), ERR_KAFKA_STORAGE_ERROR);
+    script_end_write(s, script_begin_write(s, A, ALL, "m3"), ERR_KAFKA_STORAGE_ERROR);
     script_cut_power(s, A);
     script_node(s, A)->is_harmed = false;
-    script_ends(s, "m1");
+    script_ends(s, "m1 m2");
 }
 
 static void give_two_dirs(struct script *s, int id)
