@@ -137,7 +137,7 @@ void notes_write(struct cluster *k);
 
 /* This life has been told everything: from now on it is sure while its session is. */
 void lease_begin(struct cluster *k);
-/* The session has ended. */
+/* The session has ended, or the broker stops. */
 void lease_end(struct cluster *k);
 /* The session is connected, again perhaps. */
 void lease_connected(struct cluster *k);

@@ -430,6 +430,8 @@ void control_stop(struct control *c, enum err err, const char *why)
         c->broker->args.stopping(c->broker->args.ctx, why);
     if (c->load)
         load_cancel(c->load);
+    if (c->cluster)
+        lease_end(c->cluster);
     if (c->cluster && c->is_serving && !err)
         cluster_leave(c, stop_begin);
     else

@@ -11,8 +11,10 @@
  *
  * Nobody else leads before this broker's session has ended, and a client of ZooKeeper notices that
  * it is not heard when two thirds of the session's time are over. So while the session is connected
- * it is sure for a quarter of that time. The clock goes on while the process stands still: a timer
- * that comes late says that it did, and that what the session seems to be is from before.
+ * it is sure for a quarter of that time. One that stops is not sure of anything any more: it has
+ * asked that others lead, or refuses connections, and may be the last to hear what came of it. The
+ * clock goes on while the process stands still: a timer that comes late says that it did, and that
+ * what the session seems to be is from before.
  *
  * Metadata of one that has just come back is as old, and others have told its clients better. A
  * client that forgets the newer leader for it (librdkafka before 2.1) and is told of that one again
@@ -64,7 +66,7 @@ static void renew(struct cluster *k)
     int64_t now_ns = io_loop_mono_ns(c->loop);
     bool is_late = k->lease_due_ns > 0 && now_ns > k->lease_due_ns + sure_ns(c) / 2;
 
-    if (k->is_connected && k->is_told && !is_late) {
+    if (k->is_connected && k->is_told && !is_late && !c->stopping) {
         atomic_store_explicit(sure_until_ns, now_ns + sure_ns(c), memory_order_relaxed);
         k->doubts_since_ns = 0;
     } else if (k->doubts_since_ns == 0 &&
