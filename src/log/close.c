@@ -53,16 +53,6 @@ struct close_op {
     struct buf kafka_snapshot;
 };
 
-static enum err write_snapshot(struct io *io, const char *dir, int64_t offset, const char *suffix,
-                               const struct buf *text)
-{
-    char *path = offset_path(dir, offset, suffix);
-    enum err err = io_file_replace(io, path, buf_bytes(text, 0));
-
-    free(path);
-    return err;
-}
-
 /* Everything that no recovery point covers yet. */
 static enum err sync_unsaved(struct log *log, struct io *io)
 {
@@ -72,7 +62,7 @@ static enum err sync_unsaved(struct log *log, struct io *io)
         struct unsaved_segment *u = &log->unsaved[i];
         err = segment_sync(u->segment);
         if (!err)
-            err = write_snapshot(io, log->path, u->next_base, SNAPSHOT_SUFFIX, &u->kafka_snapshot);
+            err = snapshot_write(io, log->path, u->next_base, SNAPSHOT_SUFFIX, &u->kafka_snapshot);
     }
     return err ? err : segment_sync(log->segments[log->segment_count - 1].segment);
 }
@@ -102,9 +92,9 @@ static enum err close_apply(struct journal_op *j, struct io *io)
     if (!err && !c->is_saved)
         err = sync_unsaved(log, io);
     if (!err)
-        err = write_snapshot(io, log->path, c->end, SNAPSHOT_SUFFIX, &c->kafka_snapshot);
+        err = snapshot_write(io, log->path, c->end, SNAPSHOT_SUFFIX, &c->kafka_snapshot);
     if (!err)
-        err = write_snapshot(io, log->path, c->end, PRODUCERS_SUFFIX, &c->snapshot);
+        err = snapshot_write(io, log->path, c->end, PRODUCERS_SUFFIX, &c->snapshot);
     return err;
 }
 
@@ -136,8 +126,10 @@ static void start_close(struct log *log)
     c->end = log->record.bounds.end;
     c->is_saved = log->recovery_point == c->end && log->unsaved_count == 0;
     assert(c->end == log->record.bounds.ack);
-    snapshot_format(&log->producers, c->end, &c->snapshot);
-    snapshot_format_kafka(&log->producers, &c->kafka_snapshot);
+    if (c->end != log->closed_at) {
+        snapshot_format(&log->producers, c->end, &c->snapshot);
+        snapshot_format_kafka(&log->producers, &c->kafka_snapshot);
+    }
     log_submit(log, &c->op);
 }
 

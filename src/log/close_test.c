@@ -22,7 +22,8 @@ static void truncate_and_close(struct fixture *f)
     close_log(f);
 }
 
-static void is_truncated(struct fixture *f)
+/* The end that the life before has noted. */
+static void ends_there(struct fixture *f)
 {
     assert_true(f->found.clean);
     assert_int_equal(log_end_offset(f->log), f->answer[0]);
@@ -36,7 +37,7 @@ static void a_close_waits_for_a_truncation(void **state)
     live(f, truncate_and_close);
     assert_int_equal(f->err, ERR_NONE);
     assert_in_range(f->answer[0], 18, 20);
-    live(f, is_truncated);
+    live(f, ends_there);
 }
 
 static void delete_it(struct fixture *f)
@@ -123,13 +124,6 @@ static void write_some_and_close(struct fixture *f)
     }
 }
 
-static void rest(struct fixture *f)
-{
-    assert_true(f->found.clean);
-    assert_int_equal(log_end_offset(f->log), f->answer[0]);
-    close_log(f);
-}
-
 static void a_log_that_rests_is_left_as_it_is(void **state)
 {
     struct fixture *f = *state;
@@ -138,10 +132,10 @@ static void a_log_that_rests_is_left_as_it_is(void **state)
     live(f, write_some_and_close);
     mark(f, SNAPSHOT_SUFFIX);
     mark(f, PRODUCERS_SUFFIX);
-    live(f, rest);
+    live(f, ends_there);
     assert_true(is_marked(f, SNAPSHOT_SUFFIX));
     assert_true(is_marked(f, PRODUCERS_SUFFIX));
-    live(f, rest);
+    live(f, ends_there);
 }
 
 /* To the same end. */
@@ -167,7 +161,7 @@ static void another_history_has_other_snapshots(void **state)
     live(f, cut_and_write_again);
     assert_false(is_marked(f, SNAPSHOT_SUFFIX));
     assert_false(is_marked(f, PRODUCERS_SUFFIX));
-    live(f, rest);
+    live(f, ends_there);
 }
 
 int main(void)

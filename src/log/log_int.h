@@ -374,6 +374,9 @@ void log_save(struct log *log);
 void save_free(struct save *s);
 /* The lane's part of SAVE_POINT. Blocking. */
 must_use enum err save_write(struct save *s, struct io *io);
+/* A formatted snapshot of either kind under its name. Blocking. */
+must_use enum err snapshot_write(struct io *io, const char *dir, int64_t offset, const char *suffix,
+                                 const struct buf *text);
 /* After the recovery point is durable: the producers file before goes. Blocking. */
 void save_remove_old(struct save *s, struct io *io);
 /* Removes a partition's directory (is_dir) or one file later. Takes `path`. Any loop. */

@@ -627,15 +627,13 @@ enum err log_load(const struct log_load_args *args, struct log_loaded **out,
 /* The empty state at 0: a load after the first moments of a log knows by it whose the log is. */
 static enum err write_first_snapshot(struct log_loaded *l)
 {
-    char *path = offset_path(l->path, 0, PRODUCERS_SUFFIX);
     struct buf text;
     enum err err;
 
     buf_init(&text);
     snapshot_format(&l->producers, 0, &text);
-    err = io_file_replace(l->io, path, buf_bytes(&text, 0));
+    err = snapshot_write(l->io, l->path, 0, PRODUCERS_SUFFIX, &text);
     buf_fini(&text);
-    free(path);
     return err;
 }
 

@@ -94,7 +94,7 @@ void log_save(struct log *log)
 
 /* ---- On the checkpoint lane ---------------------------------------------------------------- */
 
-static enum err replace(struct io *io, const char *dir, int64_t offset, const char *suffix,
+enum err snapshot_write(struct io *io, const char *dir, int64_t offset, const char *suffix,
                         const struct buf *text)
 {
     char *path = offset_path(dir, offset, suffix);
@@ -112,10 +112,10 @@ enum err save_write(struct save *s, struct io *io)
         struct unsaved_segment *u = &s->segments[i];
         err = PLANTED(EARLY_RECOVERY_POINT) ? ERR_NONE : segment_sync(u->segment);
         if (!err && u->next_base >= 0)
-            err = replace(io, s->path, u->next_base, SNAPSHOT_SUFFIX, &u->kafka_snapshot);
+            err = snapshot_write(io, s->path, u->next_base, SNAPSHOT_SUFFIX, &u->kafka_snapshot);
     }
     if (!err && s->segment_count > 0)
-        err = replace(io, s->path, s->offset, PRODUCERS_SUFFIX, &s->producers);
+        err = snapshot_write(io, s->path, s->offset, PRODUCERS_SUFFIX, &s->producers);
     return err;
 }
 
