@@ -63,9 +63,7 @@ static void fill_offline(struct request *r, struct metadata_response_partition *
                          const struct metadata_ids *replicas)
 {
     for (int32_t i = 0; i < replicas->count; i++) {
-        const struct metadata_broker *b = metadata_find_broker(r->shard->image, replicas->ids[i]);
-
-        if (b && !b->is_fenced)
+        if (metadata_is_alive(r->shard->image, replicas->ids[i]))
             continue;
         if (to->offline_replicas.n == 0)
             to->offline_replicas.v =

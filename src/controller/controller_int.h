@@ -6,7 +6,6 @@
 
 /* Shared by the files of this module. */
 
-bool controller__is_alive(const struct metadata_image *image, int32_t id);
 /* The first live broker of `order` that is in `among` (NULL: everybody is); -1: none. */
 int32_t controller__first_alive(const struct metadata_image *image,
                                 const struct metadata_ids *order, const struct metadata_ids *among);

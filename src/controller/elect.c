@@ -216,7 +216,7 @@ bool controller_first_state(const struct metadata_image *image, struct metadata_
     int32_t n = 0;
 
     for (int32_t i = 0; i < p->replicas.count; i++)
-        if (controller__is_alive(image, p->replicas.ids[i]))
+        if (metadata_is_alive(image, p->replicas.ids[i]))
             p->isr.ids[n++] = p->replicas.ids[i];
     p->isr.count = n;
     p->leader = n > 0 ? p->isr.ids[0] : -1;

@@ -56,7 +56,7 @@ static enum err elect_unclean(const struct metadata_image *image,
 {
     struct metadata_partition next = topic->partitions[index];
 
-    if (next.leader >= 0 && controller__is_alive(image, next.leader))
+    if (next.leader >= 0 && metadata_is_alive(image, next.leader))
         return ERR_ELECTION_NOT_NEEDED;
     next.leader = controller__first_alive(image, &next.replicas, &next.isr);
     if (next.leader < 0) {

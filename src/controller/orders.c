@@ -65,7 +65,7 @@ static struct metadata_ids dead_replicas(const struct ordering *o,
         .ids = arena_calloc(o->arena, (size_t)p->replicas.count + 1, sizeof(*out.ids))};
 
     for (int32_t i = 0; i < p->replicas.count; i++)
-        if (!controller__is_alive(o->now, p->replicas.ids[i]))
+        if (!metadata_is_alive(o->now, p->replicas.ids[i]))
             out.ids[out.count++] = p->replicas.ids[i];
     return out;
 }

@@ -78,7 +78,7 @@ static bool is_moving(const struct metadata_partition *p)
 /* A leader that is no replica any more, or is dead, is followed by one that is in sync. */
 static void keep_leader(const struct metadata_image *image, struct metadata_partition *next)
 {
-    if (!metadata_ids_have(&next->isr, next->leader) || !controller__is_alive(image, next->leader))
+    if (!metadata_ids_have(&next->isr, next->leader) || !metadata_is_alive(image, next->leader))
         next->leader = controller__first_alive(image, &next->replicas, &next->isr);
 }
 
@@ -206,7 +206,7 @@ static enum err check_target(const struct request *r, const struct metadata_part
                                    present, target->count));
     for (int32_t i = 0; i < target->count; i++)
         if (!metadata_ids_have(&origin, target->ids[i]) &&
-            !controller__is_alive(r->image, target->ids[i]))
+            !metadata_is_alive(r->image, target->ids[i]))
             return refuse(ERR_INVALID_REPLICA_ASSIGNMENT, message,
                           arena_printf(r->arena, "broker %d is not alive", target->ids[i]));
     return ERR_NONE;

@@ -8,19 +8,12 @@
 #include "base/attr.h"
 #include "controller/controller_int.h"
 
-bool controller__is_alive(const struct metadata_image *image, int32_t id)
-{
-    const struct metadata_broker *b = metadata_find_broker(image, id);
-
-    return b && !b->is_fenced;
-}
-
 int32_t controller__first_alive(const struct metadata_image *image,
                                 const struct metadata_ids *order, const struct metadata_ids *among)
 {
     for (int32_t i = 0; i < order->count; i++)
         if ((!among || metadata_ids_have(among, order->ids[i])) &&
-            controller__is_alive(image, order->ids[i]))
+            metadata_is_alive(image, order->ids[i]))
             return order->ids[i];
     return -1;
 }

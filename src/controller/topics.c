@@ -47,7 +47,7 @@ static struct str fault_of(const struct metadata_image *image, const struct meta
     for (int32_t i = 0; i < ids->count; i++) {
         struct metadata_ids those_before = {.ids = ids->ids, .count = i};
 
-        if (!controller__is_alive(image, ids->ids[i]))
+        if (!metadata_is_alive(image, ids->ids[i]))
             return arena_printf(arena, "broker %d, for partition %d, is not known or not alive",
                                 ids->ids[i], index);
         if (metadata_ids_have(&those_before, ids->ids[i]))

@@ -324,6 +324,13 @@ struct metadata_broker *metadata_find_broker(const struct metadata_image *image,
     return found ? image->brokers[i] : NULL;
 }
 
+bool metadata_is_alive(const struct metadata_image *image, int32_t id)
+{
+    const struct metadata_broker *b = metadata_find_broker(image, id);
+
+    return b && !b->is_fenced;
+}
+
 const struct metadata_endpoint *metadata_find_endpoint(const struct metadata_broker *broker,
                                                        struct str listener)
 {

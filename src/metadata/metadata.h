@@ -114,6 +114,8 @@ struct metadata_topic *metadata_find_topic_either(const struct metadata_image *i
 struct metadata_partition *metadata_find_partition(const struct metadata_topic *topic,
                                                    int32_t index);
 struct metadata_broker *metadata_find_broker(const struct metadata_image *image, int32_t id);
+/* Registered and not fenced. */
+bool metadata_is_alive(const struct metadata_image *image, int32_t id);
 const struct metadata_endpoint *metadata_find_endpoint(const struct metadata_broker *broker,
                                                        struct str listener);
 /* Whether two images have the very same brokers (none was registered, changed or lost). */
