@@ -209,6 +209,7 @@ struct shard {
     struct fetch_cache *fetch_cache;
     int64_t conns_at_hand;             /* that descriptors were found for: descriptors.c */
     struct client *peers[FETCH_PACES]; /* other brokers, to fetch from; NULL until there is one */
+    int peers_open;                    /* of these; each ends after it was closed */
     struct list fetchers;              /* struct fetcher */
     struct quota quotas[THROTTLE_SIDES];
     bool is_deaf;

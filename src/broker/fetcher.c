@@ -408,6 +408,7 @@ static struct fetcher *fetcher_new(struct shard *s, int32_t leader, enum fetch_p
         s->peers[pace] = broker_client(s->loop, s->broker,
                                        config_i32(s->config, CONFIG_REPLICA_SOCKET_TIMEOUT_MS),
                                        config_i32(s->config, CONFIG_REPLICA_FETCH_BACKOFF_MS));
+        s->peers_open++;
         tell_peers(s, s->peers[pace], NULL);
     }
     return f;
@@ -476,25 +477,12 @@ static void drop_items(struct fetcher *f)
     f->item_count = 0;
 }
 
-static void busy_gone(void *ctx)
+static void peers_gone(void *ctx)
 {
     struct shard *s = ctx;
 
-    s->peers[FETCH_BUSY] = NULL;
+    s->peers_open--;
     shard_conn_gone(s);
-}
-
-static void resting_gone(void *ctx)
-{
-    struct shard *s = ctx;
-
-    s->peers[FETCH_RESTING] = NULL;
-    shard_conn_gone(s);
-}
-
-bool fetchers_are_open(const struct shard *s)
-{
-    return s->peers[FETCH_BUSY] || s->peers[FETCH_RESTING];
 }
 
 void fetchers_stop(struct shard *s)
@@ -509,7 +497,7 @@ void fetchers_stop(struct shard *s)
     }
     for (int i = 0; i < FETCH_PACES; i++)
         if (s->peers[i])
-            client_close(s->peers[i], i == FETCH_BUSY ? busy_gone : resting_gone, s);
+            client_close(s->peers[i], peers_gone, s);
 }
 
 void fetchers_free(struct shard *s)

@@ -19,10 +19,8 @@ void fetcher_wake(struct fetcher *f);
 
 /* The shard has a new image: the addresses of its peers. `before` may be NULL. */
 void fetchers_take_image(struct shard *s, const struct metadata_image *before);
-/* No more requests; shard_conn_gone when the last connection to a peer has ended, */
+/* No more requests; shard_conn_gone when the last connection to a peer has ended. */
 void fetchers_stop(struct shard *s);
-/* which it has not yet. */
-bool fetchers_are_open(const struct shard *s);
 void fetchers_free(struct shard *s);
 
 /* replicate.c: the leader's answer, or an error instead of one; `records` are borrowed. */

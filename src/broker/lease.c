@@ -66,7 +66,7 @@ static void renew(struct cluster *k)
     int64_t now_ns = io_loop_mono_ns(c->loop);
     bool is_late = k->lease_due_ns > 0 && now_ns > k->lease_due_ns + sure_ns(c) / 2;
 
-    if (k->is_connected && k->is_told && !is_late && !c->stopping) {
+    if (k->is_connected && k->is_told && !is_late) {
         atomic_store_explicit(sure_until_ns, now_ns + sure_ns(c), memory_order_relaxed);
         k->doubts_since_ns = 0;
     } else if (k->doubts_since_ns == 0 &&
@@ -86,10 +86,11 @@ static void due(struct io_op *op)
 
 void lease_begin(struct cluster *k)
 {
+    if (k->control->stopping)
+        return;
     k->is_told = true;
     k->lease.op.done = due;
-    if (!k->control->stopping)
-        renew(k);
+    renew(k);
 }
 
 void lease_end(struct cluster *k)

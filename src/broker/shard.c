@@ -423,7 +423,7 @@ void shard_conn_gone(struct shard *s)
     if (!list_is_empty(&s->conns))
         return;
     io_budget_trim(&s->broker->budget);
-    if (!s->stop || fetchers_are_open(s))
+    if (!s->stop || s->peers_open > 0)
         return;
     /* The delay goes on: what waits here may be of another shard's connections. */
     update_applied(s, s->stop);
