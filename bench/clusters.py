@@ -53,10 +53,7 @@ def cluster(build, address, work, kind=faults.Broker, **settings):
 
 
 def kafka_cluster(build, address, work):
-    made = cluster(build, address, work, rolling.KafkaBroker)
-    for broker in made.brokers:
-        broker.dir += "/data"
-    return made
+    return cluster(build, address, work, rolling.KafkaBroker)
 
 
 def progress(text=""):

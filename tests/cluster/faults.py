@@ -374,8 +374,9 @@ SCENARIOS = {f.__name__: f for f in (rolling_restart, follower_is_killed, leader
                                      controller_stands_still, all_are_killed)}
 
 
-def run(cluster, name):
-    topic = name.replace("_", "-") + str(time.monotonic_ns() % 1000000)
+def under_a_producer(cluster, topic, fault):
+    """Let it happen while a new topic is written, from before it until all is well again; the
+    writer, which has ended, and when the fault began and was healed."""
     cluster.tell("topics", "create", topic, "--partitions", str(PARTITIONS),
                  "--replication-factor", "3", "--config", "min.insync.replicas=2")
     wait_for(lambda: cluster.is_whole(topic), "whole in-sync sets")
@@ -385,13 +386,19 @@ def run(cluster, name):
     for broker in cluster.brokers:
         broker.story = []
     begin = time.monotonic()
-    SCENARIOS[name](cluster, topic)
+    fault(cluster, topic)
     wait_for(lambda: cluster.is_whole(topic), "whole in-sync sets")
     healed = time.monotonic()
     wait_for(lambda: writer.acks_from(healed), "acknowledgements behind it",
              lambda n: n > ACKS_MIN)
     writer.ending.set()
     writer.join(150)
+    return writer, begin, healed
+
+
+def run(cluster, name):
+    topic = name.replace("_", "-") + str(time.monotonic_ns() % 1000000)
+    writer, begin, healed = under_a_producer(cluster, topic, SCENARIOS[name])
     assert not writer.failed, f"the producer had {len(writer.failed)} errors: {writer.failed[0]!r}"
     assert len(writer.acked) == writer.sent, f"{writer.sent - len(writer.acked)} without an answer"
     check_history(writer, read_all(cluster, topic))

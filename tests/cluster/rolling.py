@@ -79,6 +79,10 @@ class KafkaBroker(faults.Broker):
 
     tool = None
 
+    def __init__(self, cluster, number):
+        super().__init__(cluster, number)
+        self.dir += "/data"
+
     def run(self, *args):
         subprocess.run([self.tool, *args], check=True)
 
@@ -280,8 +284,6 @@ def main():
     if os.environ.get("BROKER") == "kafka":
         KafkaBroker.tool = tool
         cluster.brokers = [KafkaBroker(cluster, n) for n in (1, 2, 3)]
-        for broker in cluster.brokers:
-            broker.dir += "/data"
     clients = []
     for broker in cluster.brokers:
         broker.start()
