@@ -399,11 +399,26 @@ void proposals_note_controller(struct cluster *k)
     propose_next(k);
 }
 
+/* A partition is named once in a request, since answers are found by its name: a proposal of an
+ * earlier epoch, which has waited here, would have the next one's. */
+static void drop_overtaken(struct cluster *k, const struct partition *p)
+{
+    LIST_EACH_SAFE (node, &k->proposals) {
+        struct isr_change *g = LIST_ENTRY(node, struct isr_change, link);
+
+        if (g->partition != p)
+            continue;
+        list_remove(node);
+        answer_change(g, ERR_NETWORK_EXCEPTION);
+    }
+}
+
 static void change_at_control(struct io_msg *msg)
 {
     struct isr_change *g = CONTAINER_OF(msg, struct isr_change, msg);
     struct cluster *k = g->partition->broker->control->cluster;
 
+    drop_overtaken(k, g->partition);
     list_push_back(&k->proposals, &g->link);
     propose_next(k);
 }
