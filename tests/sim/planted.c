@@ -36,16 +36,17 @@ enum run_kind planted_kind(int fault)
 
 /*
  * Two failovers within a round trip, or one fault more than a run has: src/replica finds those by
- * storms and transcripts. A decision that is not fenced, a proposal of an older state, and an epoch
- * that is led again meet the version of a partition's state, or the next epoch, as well. Since a
- * controller that was replaced says nothing more as soon as it hears so, obeying it does harm in
- * one seed of four thousand (2001229).
+ * storms and transcripts, scenarios.c some of them by scripts. A decision that is not fenced, a
+ * proposal of an older state, and an epoch that is led again meet the version of a partition's
+ * state, or the next epoch, as well. Since a controller that was replaced says nothing more as soon
+ * as it hears so, obeying it does harm in one seed of four thousand (2001229).
  */
 static const enum planted unsought[] = {
     PLANTED_UNFENCED_FETCH,      PLANTED_COUNT_DIVERGING_FETCH, PLANTED_WATERMARK_OF_DIVERGED,
     PLANTED_TIMEOUT_IS_NO,       PLANTED_COMMIT_BELOW_MIN_ISR,  PLANTED_LEAD_AGAIN,
     PLANTED_TAKE_ANY_ANSWER,     PLANTED_JOIN_OF_OTHER_LIFE,    PLANTED_UNFENCED_DECISIONS,
     PLANTED_ALTER_WITHOUT_EPOCH, PLANTED_OBEY_LATE_ORDERS,      PLANTED_OBEY_OLD_CONTROLLER,
+    PLANTED_JOIN_BEFORE_EPOCH,   PLANTED_IGNORE_PROPOSED,
 };
 
 bool planted_is_sought(int fault)

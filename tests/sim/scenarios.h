@@ -12,6 +12,7 @@
     X(s1_an_acked_record_survives_the_restart_of_who_is_elected_next, NOTHING)                     \
     X(s2_another_record_at_an_offset_displaces_the_one_that_only_the_old_leader_has, NOTHING)      \
     X(s10_a_former_lifes_orders_neither_make_a_leader_nor_delete_a_log, NOTHING)                   \
+    X(s11_who_may_have_joined_is_waited_for, IGNORE_PROPOSED)                                      \
     X(s14_who_comes_back_with_an_empty_disk_does_not_lead, LEAD_WHAT_IS_LOST)                      \
     X(s15_the_last_one_in_sync_has_kept_all_when_its_power_is_back, NOTHING)                       \
     X(s16_what_is_written_below_min_insync_is_not_read, COMMIT_BELOW_MIN_ISR)                      \

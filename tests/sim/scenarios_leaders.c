@@ -102,6 +102,31 @@ void s10_a_former_lifes_orders_neither_make_a_leader_nor_delete_a_log(struct scr
     script_ends(s, "m1");
 }
 
+/*
+ * A has proposed B, and does not hear that B is in sync: the controller's answer is lost, and so
+ * are its orders. B may lead next, so what B lacks is not committed.
+ */
+void s11_who_may_have_joined_is_waited_for(struct script *s)
+{
+    script_topic(s, "1,2", "min.insync.replicas=1");
+    script_write(s, A, ALL, "m1", ERR_NONE);
+    script_kill(s, B);
+    script_await(s, A, "isr 1 leader 1");
+    script_cut(s, B, A);
+    script_start(s, B);
+    script_pass(s, 500); /* A hears of the new life, and nothing of it */
+    script_heal(s);
+    script_cut(s, C, A);
+    script_await(s, C, "isr 1,2 leader 1");
+    script_cut(s, A, B);
+    script_cut(s, B, A);
+    script_write(s, A, ALL, "z1", ERR_REQUEST_TIMED_OUT);
+    script_reads(s, A, "m1");
+    script_kill(s, A);
+    script_await(s, C, "isr 2 leader 2");
+    script_ends(s, "m1");
+}
+
 /* Below min.insync.replicas A takes records for itself; whoever leads next need not have them. */
 void s16_what_is_written_below_min_insync_is_not_read(struct script *s)
 {
