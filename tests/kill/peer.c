@@ -5,22 +5,78 @@
  */
 #include "peer.h"
 
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+
+#define LINES_KEPT 20000
+#define LINES_TOLD 25
+#define LINE_MAX_BYTES 400
+
+/* What clients have logged, the last lines of it. */
+static struct {
+    pthread_mutex_t lock;
+    char (*lines)[LINE_MAX_BYTES];
+    size_t count; /* ever */
+} logged = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void keep_line(const rd_kafka_t *client, int level, const char *facility, const char *text)
+{
+    struct timespec now;
+
+    (void)level;
+    clock_gettime(CLOCK_REALTIME, &now);
+    pthread_mutex_lock(&logged.lock);
+    if (!logged.lines)
+        logged.lines = xcalloc(LINES_KEPT, sizeof(*logged.lines));
+    snprintf(logged.lines[logged.count++ % LINES_KEPT], LINE_MAX_BYTES, "%02lld.%03ld %s %s %s",
+             (long long)now.tv_sec % 60, now.tv_nsec / 1000000, rd_kafka_name(client), facility,
+             text);
+    pthread_mutex_unlock(&logged.lock);
+}
+
+static void print_lines_with(const char *what)
+{
+    size_t from = logged.count;
+    int found = 0;
+
+    while (from > 0 && logged.count - from < LINES_KEPT && found < LINES_TOLD)
+        found += strstr(logged.lines[--from % LINES_KEPT], what) != NULL;
+    for (; from < logged.count; from++)
+        if (strstr(logged.lines[from % LINES_KEPT], what))
+            fprintf(stderr, "%s\n", logged.lines[from % LINES_KEPT]);
+}
+
+_Noreturn static void end(const char *format, va_list args)
+{
+    fputs("failed: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    exit(1);
+}
 
 _Noreturn void fail(const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    fputs("failed: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
-    exit(1);
+    end(format, args);
+}
+
+_Noreturn void fail_of(const char *topic, int32_t partition, const char *format, ...)
+{
+    char what[300];
+    va_list args;
+
+    snprintf(what, sizeof(what), "%s [%d]", topic, partition);
+    pthread_mutex_lock(&logged.lock);
+    print_lines_with(what);
+    va_start(args, format);
+    end(format, args);
 }
 
 void check(rd_kafka_resp_err_t err, const char *what)
@@ -63,6 +119,7 @@ rd_kafka_t *connect_as(rd_kafka_type_t type, rd_kafka_conf_t *conf, const char *
     set(conf, "reconnect.backoff.max.ms", "200");
     set(conf, "log_level", "2");
     rd_kafka_conf_set_error_cb(conf, ignore_error);
+    rd_kafka_conf_set_log_cb(conf, keep_line);
     for (; settings->key; settings++)
         set(conf, settings->key, settings->value);
     client = rd_kafka_new(type, conf, why, sizeof(why));

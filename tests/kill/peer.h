@@ -26,6 +26,10 @@ struct topic {
 
 /* Prints one line and ends the program with status 1. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Likewise, behind the last of what the clients have logged of this partition: for those whose
+ * settings say what to log ("debug"). */
+_Noreturn void fail_of(const char *topic, int32_t partition, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void check(rd_kafka_resp_err_t err, const char *what);
 
 /* A client with these settings; `conf` may be NULL, and is taken. */

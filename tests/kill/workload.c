@@ -11,6 +11,7 @@
  *   -s N   seed (1)
  *   -f N   number of the first producer (0), for a second run into the same topics
  *   -w N   seconds that a record may take (120)
+ *   -d S   what librdkafka logs ("debug"); the end of it is printed where a record is given up
  *
  * Every acknowledgement is appended to the file ACKS (struct ack) as soon as the client is told, so
  * that the file never claims what the broker has not said. The program never gives up a record: it
@@ -44,6 +45,7 @@ struct options {
     uint64_t seed;
     int64_t first;
     int64_t wait_s;
+    const char *debug; /* NULL: nothing */
 };
 
 struct producer {
@@ -75,8 +77,9 @@ static void on_delivery(rd_kafka_t *client, const rd_kafka_message_t *message, v
 
     (void)client;
     if (message->err)
-        fail("producer %u: a record of partition %d was given up: %s", p->number,
-             message->partition, rd_kafka_err2str(message->err));
+        fail_of(rd_kafka_topic_name(message->rkt), message->partition,
+                "producer %u: a record of partition %d was given up: %s", p->number,
+                message->partition, rd_kafka_err2str(message->err));
     memcpy(&ack.id, message->_private, sizeof(ack.id));
     ack.offset = message->offset;
     free(message->_private);
@@ -181,6 +184,7 @@ static void init(struct producer *p, const struct options *o, FILE *acks, int in
         {"message.timeout.ms", wait_ms},
         {"topic.metadata.refresh.interval.ms", "1000"},
         {"topic.metadata.propagation.max.ms", wait_ms},
+        {o->debug ? "debug" : NULL, o->debug},
         {NULL, NULL},
     };
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
@@ -224,7 +228,7 @@ static void parse(struct options *o, int argc, char **argv)
 {
     int c;
 
-    while ((c = getopt(argc, argv, "p:r:n:b:s:f:w:")) != -1) {
+    while ((c = getopt(argc, argv, "p:r:n:b:s:f:w:d:")) != -1) {
         switch (c) {
         case 'p': o->producers = (int)number(optarg, 1); break;
         case 'r': o->rate = number(optarg, 0); break;
@@ -233,6 +237,7 @@ static void parse(struct options *o, int argc, char **argv)
         case 's': o->seed = (uint64_t)number(optarg, 0); break;
         case 'f': o->first = number(optarg, 0); break;
         case 'w': o->wait_s = number(optarg, 1); break;
+        case 'd': o->debug = optarg; break;
         default: fail("see the comment in tests/kill/workload.c");
         }
     }

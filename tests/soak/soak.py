@@ -78,6 +78,16 @@ def watch(world, topic, fault, load, seconds):
             "healed_s": round(max(world.healed_s), 1)}
 
 
+def aftermath(world, topic, load):
+    """What the cluster and its records look like when something has failed, and all is healed."""
+    world.heal()
+    with contextlib.suppress(Late):
+        faults.whole(world, topic)
+    _, partitions = world.run(world.program, "cluster", "--partitions", "--bootstrap-server",
+                              world.bootstrap)
+    return f"{partitions}{load.after_failure()}"
+
+
 def run(world, cell, number, seconds):
     """One run of a cell; returns what is to be said of it."""
     work, fault = cell.split("x")
@@ -90,6 +100,8 @@ def run(world, cell, number, seconds):
     load = workloads.WORKLOADS[work](world, topic)
     try:
         found = watch(world, topic, faults.FAULTS[fault], load, seconds)
+    except (worlds.Violation, Late) as why:
+        raise worlds.Violation(f"{why}\n{aftermath(world, topic, load)}") from None
     finally:
         load.stop()
     wait_for(lambda: differing(world, topic), "equal logs", lambda v: v == [], 20)

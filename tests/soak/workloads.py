@@ -44,7 +44,7 @@ class Program:
 
     def said(self):
         with open(self.out, "rb") as file:
-            return " | ".join(file.read().decode(errors="replace").splitlines()[-5:])
+            return "\n     ".join(file.read().decode(errors="replace").splitlines()[-30:])
 
     def fail(self, what):
         skipped = SKIPPED.search(self.said())
@@ -81,7 +81,7 @@ class Writers:
         self.mode = f"{topic}:{PARTITIONS}:all"
         self.acks = os.path.join(world.work, f"{topic}.acks")
         self.program = Program(world, "workload", "-p", "2", "-r", str(RATE), "-b", "8000", "-w",
-                               str(FLUSH_S), world.bootstrap, self.acks, self.mode)
+                               str(FLUSH_S), "-d", "eos,msg,topic", world.bootstrap, self.acks, self.mode)
 
     def check(self):
         self.program.check()
@@ -93,6 +93,14 @@ class Writers:
         """Nothing is wrong any more: everything that was promised has to be there."""
         self.program.end()
         self.verify(self.acks)
+
+    def after_failure(self):
+        """What is to be said of the records, whatever else has failed."""
+        try:
+            self.verify(self.acks)
+        except Violation as why:
+            return f"records are wrong: {why}"
+        return "all that was acknowledged is there"
 
     def stop(self):
         """However it went: nothing of it runs any more."""
