@@ -251,9 +251,12 @@ struct topic_slot *shard_find_topic_either(struct shard *s, struct str name, str
 
 /* The epoch of this broker's registration, -1: none, as far as this shard knows. */
 int64_t broker_own_epoch(const struct shard *s);
-/* For calls to other brokers, whose addresses are told with client_broker_set. */
+/* For calls to other brokers, of which broker_tell_client tells. */
 struct client *broker_client(struct io_loop *loop, const struct broker *b, int32_t timeout_ms,
                              int32_t backoff_max_ms);
+/* Where the brokers of an image are, and in which life; on the client's loop. */
+void broker_tell_client(const struct broker *self, struct client *peers,
+                        const struct metadata_image *image, const struct config *config);
 /* Connections are refused from now on. On the control loop, or when no loop runs. */
 void broker_close_listeners(struct broker *b);
 /* Where a broker is reached by other brokers; NULL: nowhere. */

@@ -41,13 +41,7 @@ void cluster_tell_peers(struct cluster *k)
 {
     const struct control *c = k->control;
 
-    for (int32_t i = 0; i < c->image->broker_count; i++) {
-        const struct metadata_broker *b = c->image->brokers[i];
-        const struct metadata_endpoint *e = broker_peer_endpoint(c->config, b);
-
-        if (e && b->id != c->broker->node_id)
-            client_broker_set(k->peers, b->id, e->host, (uint16_t)e->port);
-    }
+    broker_tell_client(c->broker, k->peers, c->image, c->config);
     probe_set_target(&k->probe, k->rule || c->image->controller_id == c->broker->node_id
                                     ? -1
                                     : c->image->controller_id);

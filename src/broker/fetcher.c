@@ -77,13 +77,7 @@ static void tell_peers(struct shard *s, struct client *peers, const struct metad
     for (int32_t i = 0; before && i < before->broker_count; i++)
         if (!metadata_find_broker(s->image, before->brokers[i]->id))
             client_broker_remove(peers, before->brokers[i]->id);
-    for (int32_t i = 0; i < s->image->broker_count; i++) {
-        const struct metadata_broker *b = s->image->brokers[i];
-        const struct metadata_endpoint *e = broker_peer_endpoint(s->config, b);
-
-        if (e)
-            client_broker_set(peers, b->id, e->host, (uint16_t)e->port);
-    }
+    broker_tell_client(s->broker, peers, s->image, s->config);
 }
 
 static void release_held(struct delay *d)

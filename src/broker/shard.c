@@ -380,6 +380,26 @@ struct client *broker_client(struct io_loop *loop, const struct broker *b, int32
     return c;
 }
 
+/*
+ * A connection is of the later one of two lives. So when either end has been away, both begin anew,
+ * and do not wait until the kernel tries again what it could not deliver: a broker that is back
+ * is told within a round trip what it leads, instead of seconds later.
+ */
+void broker_tell_client(const struct broker *self, struct client *peers,
+                        const struct metadata_image *image, const struct config *config)
+{
+    const struct metadata_broker *own = metadata_find_broker(image, self->node_id);
+
+    for (int32_t i = 0; i < image->broker_count; i++) {
+        const struct metadata_broker *b = image->brokers[i];
+        const struct metadata_endpoint *e = broker_peer_endpoint(config, b);
+
+        if (e && b != own)
+            client_broker_set(peers, b->id, own ? MAX(own->epoch, b->epoch) : b->epoch, e->host,
+                              (uint16_t)e->port);
+    }
+}
+
 const struct metadata_endpoint *broker_peer_endpoint(const struct config *config,
                                                      const struct metadata_broker *b)
 {

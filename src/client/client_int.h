@@ -67,6 +67,7 @@ struct node {
     struct client *client;
     struct list node; /* in client->nodes */
     int32_t id;       /* negative: a bootstrap server, not known by its id */
+    int64_t life;     /* client_broker_set's */
     char *host;
     uint16_t port;
     enum node_state state;
@@ -88,6 +89,8 @@ struct node *node_new(struct client *c, int32_t id, struct str host, uint16_t po
 void node_free(struct node *n);
 /* Fails its calls first. */
 void node_drop(struct node *n, enum err err);
+/* Gives up the connection, with the calls that were sent; there is no pause before the next one. */
+void node_renew(struct node *n);
 /* Puts a call in its queue; node_pump moves on. */
 void node_add(struct node *n, struct client_call *call);
 /* Connects, sends, gives up: whatever is due. */

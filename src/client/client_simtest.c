@@ -390,6 +390,67 @@ static void a_cancelled_call_is_never_told_and_its_answer_is_passed_over(void **
     run(&t, start_cancel, cancel_when_seen);
 }
 
+/* ---- Lives: who is told of brokers says in which of them it speaks to one. */
+
+static void tell_life(struct fake *f, int64_t life)
+{
+    client_broker_set(f->client, 1, life, STR_LIT("127.0.0.1"), f->brokers[0].port);
+}
+
+static void answered_in_the_next_life(struct client_call *call)
+{
+    assert_int_equal(call->err, ERR_NONE);
+    assert_int_equal(the_fake->requests[API_API_VERSIONS], 2);
+    assert_int_equal(the_fake->requests[API_DESCRIBE_CLUSTER], 2);
+    assert_true(sim_now_ns(the_fake->world) - ((struct calls *)the_fake->test)->start_ns <
+                SECOND_NS);
+    finish(the_fake->test);
+}
+
+static void lost_with_its_life(struct client_call *call)
+{
+    struct calls *t = the_fake->test;
+
+    assert_int_equal(call->err, ERR_NETWORK_EXCEPTION);
+    assert_true(call->was_sent);
+    prepare(t, 1, 1, answered_in_the_next_life);
+    client_call(the_fake->client, &t->call[1]);
+}
+
+static enum fake_action silent_until_another_life(struct fake *f, struct fake_request *rq)
+{
+    if (rq->header.api_key != API_DESCRIBE_CLUSTER || f->step++ > 0)
+        return FAKE_SERVE;
+    tell_life(f, 8); /* as it is */
+    assert_true(client_call_is_pending(&((struct calls *)f->test)->call[0]));
+    tell_life(f, 9);
+    return FAKE_SILENCE;
+}
+
+static void start_lives(struct fake *f)
+{
+    struct calls *t = f->test;
+
+    t->start_ns = sim_now_ns(f->world);
+    tell_life(f, 7);
+    prepare(t, 0, 1, lost_with_its_life);
+    client_call(f->client, &t->call[0]);
+    tell_life(f, 8); /* it is not sent yet, and goes along */
+}
+
+static void another_life_is_spoken_to_over_another_connection_at_once(void **state)
+{
+    struct calls t = {0};
+
+    (void)state;
+    list_init(&t.watcher.node);
+    the_fake = fake_new(&t, start_lives);
+    the_fake->config.is_told = true;
+    the_fake->config.reconnect_backoff_ms = the_fake->config.reconnect_backoff_max_ms = 5000;
+    the_fake->hook = silent_until_another_life;
+    fake_run(the_fake);
+}
+
 /* ---- Brokers that are not there. */
 
 static void start_half_down(struct fake *f)
@@ -583,6 +644,7 @@ int main(void)
         cmocka_unit_test(a_frame_of_4_gib_ends_the_connection_and_the_next_one_works),
         cmocka_unit_test(a_call_that_is_not_answered_in_time_takes_its_connection_with_it),
         cmocka_unit_test(a_cancelled_call_is_never_told_and_its_answer_is_passed_over),
+        cmocka_unit_test(another_life_is_spoken_to_over_another_connection_at_once),
         cmocka_unit_test(a_bootstrap_server_that_refuses_is_passed_over),
         cmocka_unit_test(an_impatient_client_says_at_once_that_nobody_is_there),
         cmocka_unit_test(a_patient_client_waits_for_a_broker_to_come),

@@ -107,11 +107,16 @@ static struct node *node_at(struct client *c, int32_t id, struct str host, uint1
     return NULL;
 }
 
-void client_broker_set(struct client *c, int32_t id, struct str host, uint16_t port)
+void client_broker_set(struct client *c, int32_t id, int64_t life, struct str host, uint16_t port)
 {
+    struct node *n = node_at(c, id, host, port);
+
     assert(c->config.is_told);
-    if (!node_at(c, id, host, port))
-        node_new(c, id, host, port);
+    if (!n)
+        n = node_new(c, id, host, port);
+    else if (n->life != life)
+        node_renew(n);
+    n->life = life;
     client__wake(c);
 }
 
