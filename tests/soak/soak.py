@@ -80,8 +80,11 @@ def watch(world, topic, fault, load, seconds):
 
 def aftermath(world, topic, load):
     """What the cluster and its records look like when something has failed, and all is healed."""
-    world.heal()
-    with contextlib.suppress(Late):
+    for broker in world.brokers:  # a fault may be in the middle of it
+        if not broker.is_alive():
+            broker.start()
+    with contextlib.suppress(worlds.Violation, Late):
+        world.heal()
         faults.whole(world, topic)
     _, partitions = world.run(world.program, "cluster", "--partitions", "--bootstrap-server",
                               world.bootstrap)
