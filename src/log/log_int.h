@@ -301,8 +301,8 @@ struct replay {
 void producers_from_snapshot(struct replay *r);
 must_use enum err producers_replay_rest(struct replay *r);
 /* Removes snapshots that no load will want: of ours all below the newest that is not above the
- * recovery point, of Kafka's those below that point but at no segment's base. `names` may hold
- * more than the directory does. Blocking. */
+ * recovery point, of Kafka's those below the newest of either kind up to that point but at no
+ * segment's base. `names` may hold more than the directory does. Blocking. */
 must_use enum err snapshots_tidy(struct io *io, const char *path, const struct io_names *names,
                                  const struct segment_span *segments, size_t count, int64_t point);
 /* Removes snapshots of both kinds above `offset`. Blocking. */
