@@ -313,7 +313,8 @@ static int consume(struct load *l, char **argv)
 
     set(conf, "group.id", "load");
     set(conf, "enable.auto.commit", "false");
-    set(conf, "queued.min.messages", "1000000");
+    set(conf, "queued.min.messages", "10000000");
+    set(conf, "queued.max.messages.kbytes", "2097151");
     set_all(conf, argv + 1);
     connect_client(l, RD_KAFKA_CONSUMER, conf);
     rd_kafka_poll_set_consumer(l->client);
