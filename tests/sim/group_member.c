@@ -275,8 +275,10 @@ static void has_joined(struct member *m, const struct call *call,
     bool was_unknown = m->id[0] == '\0';
 
     /* In a generation that it has missed, others may have read what it still holds. */
-    if (r->generation_id > m->generation + 1)
+    if (r->generation_id > m->generation + 1) {
+        m->has_claimed_too_much = m->holding_count > 0;
         reader_drop(m);
+    }
     m->generation = r->generation_id;
     m->assignor = assignor_of(r->protocol_name);
     snprintf(m->id, sizeof(m->id), "%.*s", STR_ARG(r->member_id));
@@ -290,6 +292,8 @@ static void has_joined(struct member *m, const struct call *call,
         /* It may have got its place again, and with it an assignment from before a topic came. */
         if (m->topics != m->topics_before)
             m->topics = 0;
+        /* Or one that lacks what the life before was to give up, and will not. */
+        m->has_claimed_too_much |= told(m)->is_cooperative;
     }
     m->plan.n = 0;
     generation_told(m->run, m->group, m->generation, call->sent_ns, m->step_life);
@@ -366,6 +370,7 @@ static void join(struct member *m)
     if (m->id[0] == '\0')
         m->topics_before = m->topics;
     m->topics = topics_there(m->run);
+    m->has_claimed_too_much = false;
     reader_claims(m, &owned);
     subscription_put(m->run, m->topics, &owned, is_cooperative ? m->generation : -1, &bytes);
     send_join(m, buf_bytes(&bytes, 0));
@@ -383,7 +388,7 @@ static void take_assignment(struct member *m, struct bytes assignment)
     assignment_told(m->run, m->group, m->generation, owner_of(m), &claims);
     if (told(m)->is_cooperative && run_choose(m->run, 4) != 0)
         reader_commit(m, m->generation);
-    if (reader_take(m, &claims)) {
+    if (reader_take(m, &claims) || m->has_claimed_too_much) {
         m->state = MEMBER_JOINING; /* somebody else is to have it */
         return;
     }

@@ -80,8 +80,9 @@ struct member {
     char id[ID_BYTES]; /* "": not known */
     int32_t generation;
     enum assignor assignor;
-    uint64_t topics;        /* of its last Join */
-    uint64_t topics_before; /* of the last Join of the process before */
+    uint64_t topics;           /* of its last Join */
+    uint64_t topics_before;    /* of the last Join of the process before */
+    bool has_claimed_too_much; /* in the last Join: what it has dropped since */
     int64_t member_ns;
     int member_life;
     int64_t alive_ns; /* the coordinator has had a sign of life at that time */
