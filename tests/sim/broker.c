@@ -30,6 +30,11 @@
 #define SEEDS_PLANTED 1000
 #define SHRINK_TRIES 1000
 
+/* They have found something once, and are above the seeds of `make sim`. What they meet has changed
+ * since, but not what they are: how much there is of everything, and which faults. */
+static const uint64_t once_failed[] = {818,     961,     7758,    11891,   17100,  1000799,
+                                       1010589, 1011685, 2012495, 2013364, 2018990};
+
 static const char *program;
 
 static uint64_t number_of(const char *name, uint64_t otherwise)
@@ -118,7 +123,20 @@ static int run_seeds(uint64_t first, uint64_t count)
     return 1;
 }
 
-/* Those that were asked for, or some of every kind. */
+static int run_once_failed(void)
+{
+    struct trial o = {.fault = 0};
+    struct outcome out;
+
+    for (size_t i = 0; i < ARRAY_LEN(once_failed); i++) {
+        o.seed = once_failed[i];
+        if (!attempt(&o, &out))
+            return fail(&o, &out);
+    }
+    return 0;
+}
+
+/* Those that were asked for, or some of every kind and what has failed before. */
 static int run_all(void)
 {
     uint64_t count = number_of("SEEDS", getenv("SEED") ? 1 : SEEDS_SHORT);
@@ -134,6 +152,10 @@ static int run_all(void)
         total += n;
         if (getenv("SEED"))
             break;
+    }
+    if (failed == 0 && !getenv("SEED")) {
+        failed = run_once_failed();
+        total += ARRAY_LEN(once_failed);
     }
     printf("%llu passed, %d failed\n", (unsigned long long)total - (uint64_t)failed, failed);
     return failed > 0;
