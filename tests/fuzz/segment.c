@@ -256,7 +256,8 @@ static struct facts facts_of(const struct life *l)
     assert(0 <= d->start && d->start <= d->high_watermark && d->high_watermark <= d->end);
     assert(d->is_damaged || (d->start <= d->recovery_point && d->recovery_point <= d->end));
     assert(d->is_damaged == (l->report.damage != NULL));
-    assert(IMPLIES(d->is_damaged, d->end <= d->recovery_point));
+    /* Records may have been deleted above the recovery point: then there is nothing in it. */
+    assert(IMPLIES(d->is_damaged, d->end <= MAX(d->recovery_point, d->start)));
     assert(d->segment_count >= 1 && d->segments[0].segment->base_offset <= d->start);
     for (size_t i = 1; i < d->segment_count; i++)
         assert(d->segments[i - 1].segment->base_offset < d->segments[i].segment->base_offset);
