@@ -147,6 +147,7 @@ enum err timeindex_floor(const struct segment_extent *s, int64_t t, enum log_wai
 
     *offset = s->segment->base_offset;
     if (!err && search.found)
-        *offset += get_i32(search.entry + 8);
+        /* Damage may name what lies beyond all offsets. */
+        *offset += MIN(get_i32(search.entry + 8), INT64_MAX - *offset);
     return err;
 }

@@ -55,7 +55,7 @@ static int64_t count_index(const struct buf *b, int64_t base, int64_t offset, in
         const uint8_t *p = b->p + n * INDEX_ENTRY_BYTES;
         int64_t relative = get_i32(p);
         int64_t at = get_i32(p + 4);
-        if (relative <= last_relative || at <= *pos || base + relative >= offset ||
+        if (relative <= last_relative || at <= *pos || relative >= offset - base ||
             at + BATCH_HEADER_BYTES > log_size)
             break;
         last_relative = relative;
@@ -76,7 +76,7 @@ static int64_t count_timeindex(const struct buf *b, int64_t base, int64_t offset
         int64_t timestamp = get_i64(p);
         int64_t relative = get_i32(p + 8);
         if (timestamp <= t->time_last || relative < last_relative || relative < 0 ||
-            base + relative >= offset)
+            relative >= offset - base)
             break;
         last_relative = relative;
         t->time_last = t->max_timestamp = timestamp;
