@@ -154,6 +154,8 @@ static enum err replay_batch(struct replay *r, struct segment *s, const struct h
 
 static enum err replay_from(struct replay *r, int64_t offset)
 {
+    int64_t last = -1; /* what goes back is not of this log: the scan cuts it off */
+
     for (size_t i = 0; i < r->segment_count; i++) {
         const struct segment_span *span = &r->segments[i];
         struct segment_extent extent = {
@@ -166,6 +168,9 @@ static enum err replay_from(struct replay *r, int64_t offset)
             break;
         err = segment_find(&extent, offset, LOG_BLOCKING, &w);
         while (!err && w.header.base_offset < r->upto) {
+            if (w.header.base_offset <= last)
+                return ERR_NONE;
+            last = batch_last_offset(&w.header);
             err = replay_batch(r, span->segment, &w);
             if (!err)
                 err = header_walk_next(&w);
