@@ -59,7 +59,7 @@ IO_SIM := $(if $(wildcard src/io/),$(B)/libio-sim.a)
 LIBS := $(call lib,$(MODULES)) $(IO_REAL) $(IO_SIM)
 PROGRAM := $(if $(wildcard src/cli/main.c),$(B)/strandline)
 
-.PHONY: all run test check suites bench sim fuzz soak soak-planted format format-check clang-tidy headers install \
+.PHONY: all run test check suites bench sim fuzz fuzzers soak soak-planted format format-check clang-tidy headers install \
         clean help deps force
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -153,9 +153,11 @@ $(FUZZERS): LINKFLAGS := -fsanitize=fuzzer
 $(FUZZERS): $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(call lib,$(MODULES)) $(IO_REAL)
 	$(link)
 fuzz: $(FUZZ:%=fuzz-%)
+# All of them by one make: two would write the same libraries.
+fuzzers:
+	@$(MAKE) --no-print-directory CC=clang SAN=fuzz B=$(B)/fuzzing $(FUZZ:%=$(B)/fuzzing/fuzz/%)
 fuzz-%: F = $(B)/fuzzing
-fuzz-%:
-	@$(MAKE) --no-print-directory CC=clang SAN=fuzz B=$F $F/fuzz/$*
+fuzz-%: fuzzers
 	@mkdir -p $F/corpus/$*
 	$F/fuzz/$* -max_total_time=$(SECONDS) -artifact_prefix=$F/ $(ARGS) $F/corpus/$* \
 	    $(wildcard tests/fuzz/corpus/$*)

@@ -34,6 +34,7 @@ from record_batch import batch, record  # noqa: E402
 from waiting import HEAL_S, log_bytes, wait_for  # noqa: E402
 
 SESSION_MS = 4000
+OFFSETS_PARTITIONS = 50  # offsets.topic.num.partitions
 NOT_COORDINATOR = 16
 PARTITIONS = 4
 STOP_S = 30
@@ -175,9 +176,9 @@ class Cluster:
         topics = answer if isinstance(answer, list) else (answer or {}).get("topics", [answer])
         return topics[0]["partitions"] if topics and topics[0] else []
 
-    def is_whole(self, topic):
+    def is_whole(self, topic, count=PARTITIONS):
         found = self.partitions(topic)
-        return len(found) == PARTITIONS and all(
+        return len(found) == count and all(
             len(p["isr"]) == 3 and p["leader"] > 0 for p in found)
 
 
@@ -633,6 +634,9 @@ def a_commit_that_waits_does_not_hold_a_stop(cluster):
 
 def a_coordinator_that_hears_nobody_is_none(cluster):
     """Its followers are as good as its session: without both, others may coordinate its groups."""
+    # Alone in sync it would stay sure of itself, and rightly.
+    wait_for(lambda: cluster.is_whole("__consumer_offsets", OFFSETS_PARTITIONS),
+             "whole in-sync sets")
     coordinator = coordinator_of(cluster, "heard")
     peer = Peer("a client", coordinator.address(), False)
     wait_for(lambda: offset_error(peer, "heard"), "the offsets of a group", lambda e: e == 0)
