@@ -167,8 +167,8 @@ static enum err replay_from(struct replay *r, int64_t offset)
         if (span->segment->base_offset >= r->upto)
             break;
         err = segment_find(&extent, offset, LOG_BLOCKING, &w);
-        while (!err && w.header.base_offset < r->upto) {
-            if (w.header.base_offset <= last)
+        while (!err) {
+            if (w.header.base_offset >= r->upto || w.header.base_offset <= last)
                 return ERR_NONE;
             last = batch_last_offset(&w.header);
             err = replay_batch(r, span->segment, &w);
