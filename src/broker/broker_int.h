@@ -481,6 +481,7 @@ struct partition {
     _Atomic bool is_serving;     /* a follower that consumers may read at */
     struct list of_control;      /* control->partitions; control loop */
     bool is_leaving;             /* control loop: its view may be gone */
+    struct isr_change *proposal; /* control loop: of its leader, if it waits to be sent */
     struct io_msg retention_msg; /* in flight while retention_runs */
     _Atomic bool retention_runs;
     _Atomic bool is_compacted; /* by its topic's cleanup.policy */

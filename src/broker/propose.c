@@ -353,11 +353,22 @@ static void propose_there(struct isr_batch *b)
     client_call(b->cluster->peers, &b->call);
 }
 
+/* They wait no more. */
+static void take_proposals(struct cluster *k, struct list *out)
+{
+    LIST_EACH (node, &k->proposals)
+        LIST_ENTRY(node, struct isr_change, link)->partition->proposal = NULL;
+    list_init(out);
+    list_splice_back(out, &k->proposals);
+}
+
 static void refuse_all(struct cluster *k, enum err err)
 {
+    struct list refused;
     struct list *node;
 
-    while ((node = list_pop_front(&k->proposals)))
+    take_proposals(k, &refused);
+    while ((node = list_pop_front(&refused)))
         answer_change(LIST_ENTRY(node, struct isr_change, link), err);
 }
 
@@ -375,8 +386,7 @@ static void propose_next(struct cluster *k)
     b = xcalloc(1, sizeof(*b));
     b->cluster = k;
     arena_init(&b->arena, 0);
-    list_init(&b->changes);
-    list_splice_back(&b->changes, &k->proposals);
+    take_proposals(k, &b->changes);
     k->batch = b;
     if (k->rule)
         propose_here(b);
@@ -399,26 +409,19 @@ void proposals_note_controller(struct cluster *k)
     propose_next(k);
 }
 
-/* A partition is named once in a request, since answers are found by its name: a proposal of an
- * earlier epoch, which has waited here, would have the next one's. */
-static void drop_overtaken(struct cluster *k, const struct partition *p)
-{
-    LIST_EACH_SAFE (node, &k->proposals) {
-        struct isr_change *g = LIST_ENTRY(node, struct isr_change, link);
-
-        if (g->partition != p)
-            continue;
-        list_remove(node);
-        answer_change(g, ERR_NETWORK_EXCEPTION);
-    }
-}
-
 static void change_at_control(struct io_msg *msg)
 {
     struct isr_change *g = CONTAINER_OF(msg, struct isr_change, msg);
-    struct cluster *k = g->partition->broker->control->cluster;
+    struct partition *p = g->partition;
+    struct cluster *k = p->broker->control->cluster;
 
-    drop_overtaken(k, g->partition);
+    /* A partition is named once in a request, since answers are found by its name: a proposal of an
+     * earlier epoch, which has waited here, would have the next one's. */
+    if (p->proposal) {
+        list_remove(&p->proposal->link);
+        answer_change(p->proposal, ERR_NETWORK_EXCEPTION);
+    }
+    p->proposal = g;
     list_push_back(&k->proposals, &g->link);
     propose_next(k);
 }
