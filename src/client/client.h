@@ -59,11 +59,11 @@ struct io_loop *client_loop(const struct client *c);
 const struct client_config *client_settings(const struct client *c);
 
 /*
- * With is_told: a broker and its address, which may be another one than before, and a number of the
- * life in which it is spoken to. With another number than before, or at another address, the
- * connection is given up and the next one begins at once: a network that was cut may take seconds
- * to try again what it could not deliver, and a connection that is opened anew does not wait for
- * that. Calls that were sent end with ERR_NETWORK_EXCEPTION; others wait for the new connection.
+ * With is_told: a broker, its address, and a number of the life in which it is spoken to. At
+ * another address than before its calls end with ERR_NETWORK_EXCEPTION. In another life those end
+ * that were sent, and the others go over a new connection, which begins at once: a network that was
+ * cut may take seconds to try again what it could not deliver, and who connects anew does not wait
+ * for that.
  */
 void client_broker_set(struct client *c, int32_t id, int64_t life, struct str host, uint16_t port);
 /* Its calls end with ERR_NETWORK_EXCEPTION; later ones with ERR_BROKER_NOT_AVAILABLE. */

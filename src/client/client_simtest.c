@@ -32,12 +32,18 @@ static void finish(struct calls *t)
     fake_end(the_fake);
 }
 
-static void run(struct calls *t, void (*start)(struct fake *f),
-                enum fake_action (*hook)(struct fake *f, struct fake_request *rq))
+static void set_up(struct calls *t, void (*start)(struct fake *f),
+                   enum fake_action (*hook)(struct fake *f, struct fake_request *rq))
 {
     list_init(&t->watcher.node);
     the_fake = fake_new(t, start);
     the_fake->hook = hook;
+}
+
+static void run(struct calls *t, void (*start)(struct fake *f),
+                enum fake_action (*hook)(struct fake *f, struct fake_request *rq))
+{
+    set_up(t, start, hook);
     fake_run(the_fake);
 }
 
@@ -443,11 +449,9 @@ static void another_life_is_spoken_to_over_another_connection_at_once(void **sta
     struct calls t = {0};
 
     (void)state;
-    list_init(&t.watcher.node);
-    the_fake = fake_new(&t, start_lives);
+    set_up(&t, start_lives, silent_until_another_life);
     the_fake->config.is_told = true;
     the_fake->config.reconnect_backoff_ms = the_fake->config.reconnect_backoff_max_ms = 5000;
-    the_fake->hook = silent_until_another_life;
     fake_run(the_fake);
 }
 
@@ -493,8 +497,7 @@ static void an_impatient_client_says_at_once_that_nobody_is_there(void **state)
     struct calls t = {0};
 
     (void)state;
-    list_init(&t.watcher.node);
-    the_fake = fake_new(&t, start_all_down);
+    set_up(&t, start_all_down, NULL);
     the_fake->config.is_impatient = true;
     fake_run(the_fake);
 }

@@ -385,19 +385,11 @@ void node_drop(struct node *n, enum err err)
 
 void node_renew(struct node *n)
 {
-    struct list queued;
-    int count = 0;
-
-    list_init(&queued);
-    list_splice_back(&queued, &n->queued);
-    LIST_EACH (l, &queued)
-        count++;
-    n->pending -= count;
-    node_fail(n, ERR_NETWORK_EXCEPTION);
-    list_splice_back(&n->queued, &queued);
-    n->pending += count;
+    link_close(n->link);
+    n->link = NULL;
     n->failures = 0;
     set_state(n, NODE_IDLE);
+    fail_sent(n);
 }
 
 void node_add(struct node *n, struct client_call *call)
