@@ -228,21 +228,19 @@ static bool is_base(const struct segment_span *segments, size_t count, int64_t o
 enum err snapshots_tidy(struct io *io, const char *path, const struct io_names *names,
                         const struct segment_span *segments, size_t count, int64_t point)
 {
-    int64_t newest_own = -1; /* at or below the recovery point, as the next */
-    int64_t newest_kafka = -1;
+    int64_t newest = newest_up_to(names, point);
+    int64_t newest_own = -1; /* likewise */
     int64_t at;
     enum err err = ERR_NONE;
 
     for (size_t i = 0; i < names->n; i++) {
         if (offset_name_parse(names->v[i], PRODUCERS_SUFFIX, &at) && at <= point)
             newest_own = MAX(newest_own, at);
-        if (offset_name_parse(names->v[i], SNAPSHOT_SUFFIX, &at) && at <= point)
-            newest_kafka = MAX(newest_kafka, at);
     }
     for (size_t i = 0; !err && i < names->n; i++) {
         bool is_old = (offset_name_parse(names->v[i], PRODUCERS_SUFFIX, &at) && at < newest_own) ||
-                      (offset_name_parse(names->v[i], SNAPSHOT_SUFFIX, &at) &&
-                       at < MAX(newest_own, newest_kafka) && !is_base(segments, count, at));
+                      (offset_name_parse(names->v[i], SNAPSHOT_SUFFIX, &at) && at < newest &&
+                       !is_base(segments, count, at));
         if (is_old)
             err = unlink_name(io, path, names->v[i]);
     }
