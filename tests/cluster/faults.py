@@ -176,7 +176,7 @@ class Cluster:
         topics = answer if isinstance(answer, list) else (answer or {}).get("topics", [answer])
         return topics[0]["partitions"] if topics and topics[0] else []
 
-    def is_whole(self, topic, count=PARTITIONS):
+    def is_whole(self, topic, count):
         found = self.partitions(topic)
         return len(found) == count and all(
             len(p["isr"]) == 3 and p["leader"] > 0 for p in found)
@@ -367,7 +367,7 @@ def rolling_restart(cluster, topic):
     for broker in cluster.brokers:
         broker.stop()
         broker.start()
-        wait_for(lambda: cluster.is_whole(topic), "whole in-sync sets")
+        wait_for(lambda: cluster.is_whole(topic, PARTITIONS), "whole in-sync sets")
 
 
 SCENARIOS = {f.__name__: f for f in (rolling_restart, follower_is_killed, leader_is_killed,
@@ -380,7 +380,7 @@ def under_a_producer(cluster, topic, fault):
     writer, which has ended, and when the fault began and was healed."""
     cluster.tell("topics", "create", topic, "--partitions", str(PARTITIONS),
                  "--replication-factor", "3", "--config", "min.insync.replicas=2")
-    wait_for(lambda: cluster.is_whole(topic), "whole in-sync sets")
+    wait_for(lambda: cluster.is_whole(topic, PARTITIONS), "whole in-sync sets")
     writer = Writer(cluster, topic)
     writer.start()
     wait_for(lambda: len(writer.acked), "the first acknowledgements", lambda n: n > ACKS_MIN)
@@ -388,7 +388,7 @@ def under_a_producer(cluster, topic, fault):
         broker.story = []
     begin = time.monotonic()
     fault(cluster, topic)
-    wait_for(lambda: cluster.is_whole(topic), "whole in-sync sets")
+    wait_for(lambda: cluster.is_whole(topic, PARTITIONS), "whole in-sync sets")
     healed = time.monotonic()
     wait_for(lambda: writer.acks_from(healed), "acknowledgements behind it",
              lambda n: n > ACKS_MIN)
@@ -403,7 +403,7 @@ def run(cluster, name):
     assert not writer.failed, f"the producer had {len(writer.failed)} errors: {writer.failed[0]!r}"
     assert len(writer.acked) == writer.sent, f"{writer.sent - len(writer.acked)} without an answer"
     check_history(writer, read_all(cluster, topic))
-    wait_for(lambda: cluster.is_whole(topic), "whole in-sync sets")
+    wait_for(lambda: cluster.is_whole(topic, PARTITIONS), "whole in-sync sets")
     check_logs(cluster, topic)
     gap, partition, since = writer.longest_gap()
     story = ", ".join(what for broker in cluster.brokers for what in broker.story)

@@ -207,7 +207,7 @@ def roll(cluster, clients, away_s):
         time.sleep(away_s)
         begun = time.monotonic()
         broker.start()
-        wait_for(lambda: cluster.is_whole(TOPIC), "whole in-sync sets")
+        wait_for(lambda: cluster.is_whole(TOPIC, PARTITIONS), "whole in-sync sets")
         whole = time.monotonic()
         cluster.tell("leaders", "elect")
         go_on(clients)
@@ -268,7 +268,7 @@ def check(cluster, writers, readers, tool):
               f"its consumer read {reader.check(ends)} again in {len(reader.owned)} generations",
               flush=True)
         assert writer.longest_gap() < GAP_S, "that is too long"
-    wait_for(lambda: cluster.is_whole(TOPIC), "whole in-sync sets")
+    wait_for(lambda: cluster.is_whole(TOPIC, PARTITIONS), "whole in-sync sets")
     check_logs(cluster, TOPIC)
     for broker in cluster.brokers:
         broker.stop()
@@ -291,7 +291,7 @@ def main():
         cluster.await_all()
         cluster.tell("topics", "create", TOPIC, "--partitions", str(PARTITIONS),
                      "--replication-factor", "3", "--config", "min.insync.replicas=2")
-        wait_for(lambda: cluster.is_whole(TOPIC), "whole in-sync sets")
+        wait_for(lambda: cluster.is_whole(TOPIC, PARTITIONS), "whole in-sync sets")
         writers = [Writer(cluster, kind) for kind in KINDS]
         clients += writers
         readers = [Reader(name, cluster.bootstrap(), kind, TOPIC) for kind, name in KINDS.items()]
