@@ -47,13 +47,14 @@ static enum err remove_ending(struct io *io, const char *dir, const struct io_na
     return ERR_NONE;
 }
 
+/* -1 when there is none. */
 static int64_t lowest_ending(const struct io_names *names, const char *suffix)
 {
     for (size_t i = 0; i < names->n; i++) {
-        if (name_ends_with(names->v[i], suffix))
+        if (name_ends_with(names->v[i], suffix) && stem_of(names->v[i]) >= 0)
             return stem_of(names->v[i]);
     }
-    return INT64_MAX;
+    return -1;
 }
 
 static enum err undo_cleaned(struct io *io, const char *dir)
@@ -66,7 +67,7 @@ static enum err undo_cleaned(struct io *io, const char *dir)
         return err;
     lowest = lowest_ending(&names, ".cleaned");
     err = remove_ending(io, dir, &names, ".deleted", 0);
-    if (!err && lowest != INT64_MAX)
+    if (!err && lowest >= 0)
         err = remove_ending(io, dir, &names, ".swap", lowest);
     if (!err)
         err = remove_ending(io, dir, &names, ".cleaned", 0);
@@ -135,7 +136,7 @@ static enum err finish_swap(struct io *io, const char *dir)
     for (size_t i = 0; !err && i < names.n; i++) {
         char *from = xasprintf("%s/%s", dir, names.v[i]);
         char *to = xstrdup(from);
-        if (name_ends_with(from, ".swap")) {
+        if (name_ends_with(from, ".swap") && stem_of(names.v[i]) >= 0) {
             to[strlen(to) - strlen(".swap")] = '\0';
             err = io_path_rename(io, from, to);
         }
@@ -176,9 +177,8 @@ static enum err remove_orphans(struct io *io, const char *dir, const struct io_n
 
 static bool has_swap(const struct io_names *names)
 {
-    return lowest_ending(names, ".swap") != INT64_MAX ||
-           lowest_ending(names, ".cleaned") != INT64_MAX ||
-           lowest_ending(names, ".deleted") != INT64_MAX;
+    return lowest_ending(names, ".swap") >= 0 || lowest_ending(names, ".cleaned") >= 0 ||
+           lowest_ending(names, ".deleted") >= 0;
 }
 
 enum err leftovers_clear(struct io *io, const char *dir, struct io_names *names)
