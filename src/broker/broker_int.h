@@ -466,20 +466,32 @@ struct following {
     int64_t offset;
 };
 
+/* Compared byte by byte. */
+struct partition_key {
+    struct uuid topic_id;
+    int32_t index;
+};
+static_assert(sizeof(struct partition_key) == 20, "without padding");
+
 struct partition {
     _Atomic int32_t refs;
     struct broker *broker;
     struct traffic_counts *traffic; /* by shard: each counts what it has done */
     struct shard *owner;
     char *topic;
-    int32_t index;
-    struct uuid topic_id;
+    union {
+        struct partition_key key;
+        struct {
+            struct uuid topic_id;
+            int32_t index;
+        };
+    };
     int dir; /* index of its log directory */
     struct log_view *view;
     _Atomic int32_t leader_epoch; /* of its replica, as of its last step */
     _Atomic bool is_leading;
     _Atomic bool is_serving;     /* a follower that consumers may read at */
-    struct list of_control;      /* control->partitions; control loop */
+    UT_hash_handle of_control;   /* control->partitions; control loop */
     bool is_leaving;             /* control loop: its view may be gone */
     struct isr_change *proposal; /* control loop: of its leader, if it waits to be sent */
     struct io_msg retention_msg; /* in flight while retention_runs */

@@ -151,9 +151,7 @@ static void look_at_owner(struct io_msg *msg)
 
 static void ask_all(struct cleaner_turn *t)
 {
-    LIST_EACH (node, &t->control->partitions) {
-        struct partition *p = LIST_ENTRY(node, struct partition, of_control);
-
+    CONTROL_EACH_PARTITION (p, t->control) {
         if (p->dir != t->dir || !atomic_load_explicit(&p->is_compacted, memory_order_relaxed))
             continue;
         t->asked++;

@@ -124,7 +124,7 @@ static void opened(struct io_msg *msg)
     struct addition *a = CONTAINER_OF(msg, struct addition, msg);
     struct control *c = a->control;
 
-    list_push_back(&c->partitions, &a->partition->of_control);
+    HASH_ADD(of_control, c->partitions, key, sizeof(a->partition->key), a->partition);
     c->partition_count++;
     shard_broadcast(c, SHARD_ADD_PARTITION, a->partition, found_by_all, a);
 }
@@ -226,13 +226,11 @@ void control_add_partition(struct control *c, const struct partition_spec *spec,
 
 struct partition *control_find_partition(struct control *c, struct uuid topic_id, int32_t index)
 {
-    LIST_EACH (node, &c->partitions) {
-        struct partition *p = LIST_ENTRY(node, struct partition, of_control);
+    struct partition_key key = {.topic_id = topic_id, .index = index};
+    struct partition *p;
 
-        if (p->index == index && uuid_eq(p->topic_id, topic_id))
-            return p;
-    }
-    return NULL;
+    HASH_FIND(of_control, c->partitions, &key, sizeof(key), p);
+    return p;
 }
 
 /* ---- partitions that go ----------------------------------------------------------------- */
@@ -254,7 +252,7 @@ static void removed(struct io_msg *msg)
 
     c->dir_partitions[m->partition->dir]--;
     c->partition_count--;
-    list_remove(&m->partition->of_control);
+    HASH_DELETE(of_control, c->partitions, m->partition);
     partition_unref(m->partition);
     m->done(c, m->ctx, m->err);
     free(m);
@@ -338,9 +336,7 @@ static void retention_due(struct io_op *op)
 
     if (op->err || c->stopping)
         return;
-    LIST_EACH (node, &c->partitions) {
-        struct partition *p = LIST_ENTRY(node, struct partition, of_control);
-
+    CONTROL_EACH_PARTITION (p, c) {
         if (atomic_exchange_explicit(&p->retention_runs, true, memory_order_acquire))
             continue;
         partition_ref(p);
@@ -383,9 +379,8 @@ static void close_run(struct control *c, struct task *t)
     c->closing = c->partition_count;
     if (c->closing == 0)
         stop_end(c);
-    LIST_EACH_SAFE (node, &c->partitions)
-        control_remove_partition(c, LIST_ENTRY(node, struct partition, of_control), false,
-                                 partition_closed, NULL);
+    CONTROL_EACH_PARTITION (p, c)
+        control_remove_partition(c, p, false, partition_closed, NULL);
 }
 
 /* No shard has a connection any more, and with them the last requests have gone. */
@@ -528,7 +523,6 @@ struct control *control_new(struct broker *b, struct config *config)
     c->producer_ids = producer_ids_new();
     c->producer_id_least = PRODUCER_ID_FIRST;
     list_init(&c->tasks);
-    list_init(&c->partitions);
     return c;
 }
 

@@ -33,7 +33,7 @@ struct control {
     struct metadata_image *image; /* the newest; a reference */
     struct list tasks;            /* waiting; the first one runs */
     bool task_runs;
-    struct list partitions; /* struct partition by of_control */
+    struct partition *partitions; /* by topic id and index, in the order in which they came */
     int32_t partition_count;
     int32_t *dir_partitions; /* partitions by log directory, for placing new ones */
     struct io_signal signal;
@@ -50,6 +50,11 @@ struct control {
     struct producer_ids *producer_ids;
     int64_t producer_id_least; /* PRODUCER_ID_FIRST, and above all that the logs knew at start */
 };
+
+/* The partition may be removed in the body. */
+#define CONTROL_EACH_PARTITION(p, c)                                                               \
+    for (struct partition *p = (c)->partitions, *p##_next = NULL;                                  \
+         p && (p##_next = p->of_control.next, true); p = p##_next)
 
 void control_enqueue(struct control *c, struct task *t,
                      void (*run)(struct control *, struct task *));

@@ -140,9 +140,7 @@ static struct partition **sorted_partitions(const struct control *c, struct aren
         arena_calloc(arena, (size_t)c->partition_count, sizeof(struct partition *));
 
     *n = 0;
-    LIST_EACH (node, &c->partitions) {
-        struct partition *p = LIST_ENTRY(node, struct partition, of_control);
-
+    CONTROL_EACH_PARTITION (p, c) {
         if (!p->is_leaving)
             v[(*n)++] = p;
     }

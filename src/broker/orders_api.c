@@ -297,9 +297,7 @@ static void stops_run(struct control *c, struct task *t)
         err = hear(c->cluster, in->controller_epoch, in->order_version);
     out->error_code = err_wire(err);
     o->pending = 1;
-    LIST_EACH_SAFE (node, &c->partitions) {
-        struct partition *p = LIST_ENTRY(node, struct partition, of_control);
-
+    CONTROL_EACH_PARTITION (p, c) {
         if (err || p->is_leaving || is_given(c, p) || !is_named(in, p))
             continue;
         o->pending++;
@@ -452,9 +450,7 @@ void cluster_reconcile(struct control *c, bool knows_all,
     g->done = done;
     g->ctx = ctx;
     g->pending = g->leaving = 1;
-    LIST_EACH_SAFE (node, &c->partitions) {
-        struct partition *p = LIST_ENTRY(node, struct partition, of_control);
-
+    CONTROL_EACH_PARTITION (p, c) {
         if (!knows_all || p->is_leaving || is_given(c, p))
             continue;
         trace_info("partition.not_given", "topic=%s partition=%d", p->topic, p->index);

@@ -26,7 +26,6 @@ struct partition *partition_new(struct broker *b, const char *topic, struct uuid
     atomic_init(&p->leader_epoch, -1);
     atomic_init(&p->is_leading, false);
     atomic_init(&p->is_serving, false);
-    list_init(&p->of_control);
     list_init(&p->commit_waiters);
     list_init(&p->ack_waiters);
     list_init(&p->fetch_waiters);

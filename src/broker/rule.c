@@ -221,9 +221,7 @@ void rule_refuse_own(struct cluster *k)
             refuse_if_led(k, k->lost[i].topic_id, k->lost[i].index);
     if (k->dirs_failed == 0)
         return;
-    LIST_EACH (node, &k->control->partitions) {
-        const struct partition *p = LIST_ENTRY(node, const struct partition, of_control);
-
+    CONTROL_EACH_PARTITION (p, k->control) {
         if (dir_failures_have(k, p->topic_id, p->index))
             refuse_if_led(k, p->topic_id, p->index);
     }
