@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benches of three brokers share: ZooKeeper, a cluster of each kind, and a median.
+"""What the benches of clusters share: ZooKeeper, a cluster of each kind, and a median.
 
 The clusters are those of tests/cluster, so that a bench and a test mean the same by what happens
 to a broker.
@@ -44,10 +44,10 @@ def session_ms(value):
     faults.SESSION_MS = rolling.SESSION_MS = value
 
 
-def cluster(build, address, work, kind=faults.Broker, **settings):
-    """Three brokers that do not run yet."""
+def cluster(build, address, work, kind=faults.Broker, count=3, **settings):
+    """Brokers that do not run yet."""
     os.makedirs(work)
-    made = faults.Cluster(f"{build}/strandline", address, work, kind)
+    made = faults.Cluster(f"{build}/strandline", address, work, kind, count)
     made.settings = {key.replace("_", "."): value for key, value in settings.items()}
     return made
 

@@ -119,11 +119,11 @@ class Broker:
 class Cluster:
     settings = {}  # of every broker, beside its own
 
-    def __init__(self, program, zookeeper, work, kind=Broker):
+    def __init__(self, program, zookeeper, work, kind=Broker, count=3):
         self.program = program
         self.zookeeper = zookeeper
         self.work = work
-        self.brokers = [kind(self, n) for n in (1, 2, 3)]
+        self.brokers = [kind(self, n) for n in range(1, count + 1)]
 
     def await_all(self):
         """All brokers are registered."""
