@@ -322,6 +322,8 @@ static void take_over(struct groups *g, struct group_member *m, struct group_req
         return;
     }
     group__update_member(m, q);
+    /* The process before had until the end of the rebalance to sync; this one has its session. */
+    m->owes_sync = false;
     group__restart_session(g, m);
     if (!chooses_the_same(group)) {
         park(g, m, q, "a static member came back with other protocols");

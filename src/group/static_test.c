@@ -276,6 +276,30 @@ static void a_takeover_that_a_rebalance_overtakes_is_told_to_come_again(void **s
                   "b member=m3 generation=2 protocol=range leader=m2\n");
 }
 
+static void who_comes_back_does_not_owe_what_the_process_before_did(void **state)
+{
+    (void)state;
+    check_at_once("> a join g v=5 rebalance=9000 session=30000 instance=i range=t1\n"
+                  "a member=m1 generation=1 protocol=range leader=m1 m1(i):t1\n"
+                  "> b join g v=5 rebalance=9000 session=30000 instance=k range=t1\n"
+                  "> a join g v=5 rebalance=9000 session=30000 instance=i member=m1 range=t1\n"
+                  "a member=m1 generation=2 protocol=range leader=m1 m1(i):t1 m2(k):t1\n"
+                  "b member=m2 generation=2 protocol=range leader=m1\n"
+                  "> sa sync g instance=i member=m1 gen=2 m1=A m2=B\n"
+                  "write:\n"
+                  "  g generation=2 type=consumer protocol=range leader=m1 m1(i)=A m2(k)=B\n"
+                  "sa NONE assignment=A\n"
+                  "> until 8999\n"
+                  "> b join g v=5 rebalance=9000 session=30000 instance=k range=t1\n"
+                  "write:\n"
+                  "  g generation=2 type=consumer protocol=range leader=m1 m1(i)=A m3(k)=B\n"
+                  "b member=m3 generation=2 protocol=range leader=m1\n"
+                  "> until 9000\n"
+                  "(at 10000)\n"
+                  "> sb sync g instance=k member=m3 gen=2\n"
+                  "sb NONE assignment=B\n");
+}
+
 static void a_takeover_that_cannot_be_stored_is_an_error(void **state)
 {
     (void)state;
@@ -310,6 +334,7 @@ int main(void)
         cmocka_unit_test(static_members_are_removed_by_their_instance_id),
         cmocka_unit_test(a_commit_of_the_process_before_is_fenced),
         cmocka_unit_test(a_takeover_that_a_rebalance_overtakes_is_told_to_come_again),
+        cmocka_unit_test(who_comes_back_does_not_owe_what_the_process_before_did),
         cmocka_unit_test(a_takeover_that_cannot_be_stored_is_an_error),
     };
 
