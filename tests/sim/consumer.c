@@ -160,10 +160,9 @@ static void start_known(struct consumer *c, struct position *pos, int64_t offset
     if (offset < p->deleted_to && c->list_call.sent_ns > p->deleted_ns)
         violate(c->run, "%s-%d begins at %lld, and the records below %lld were deleted",
                 pos->topic->name, pos->partition, (long long)offset, (long long)p->deleted_to);
-    /* What retention has taken may be back after a power cut: nobody was promised that it is gone.
-     */
+    /* What was about to be deleted may be back: nobody was promised that it is gone. */
     if (was >= offset && was <= p->end && pos->topic->is_durable &&
-        pos->refused_ns > c->run->power_cut_ns)
+        pos->refused_ns > c->run->unclean_ns)
         violate(c->run, "%s-%d: offset %lld is out of range, and the log begins at %lld",
                 pos->topic->name, pos->partition, (long long)was, (long long)offset);
     pos->refused_at = -1;

@@ -151,6 +151,7 @@ static void cut_off(struct run *run, enum sim_crash how)
         sim_process_kill(run->broker_io);
         run->counts.crashes++;
     }
+    run->unclean_ns = run_now(run);
 }
 
 /* How this life is to be cut off at a call of the broker's, if it is. */
@@ -163,6 +164,8 @@ struct ending {
 static void ended(struct run *run, const struct ending *e)
 {
     tell(run, "the broker has ended, %s", run->is_stopped ? "by itself" : "at a call");
+    if (!run->is_stopped || run->stop_err)
+        run->unclean_ns = run_now(run);
     if (run->is_stopped)
         run->counts.clean_stops += run->stop_err == ERR_NONE;
     else if (e->is_planned && e->how == SIM_POWER_CUT)

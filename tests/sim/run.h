@@ -165,6 +165,7 @@ struct run {
     /* Since when nothing is wrong with the world; INT64_MAX while something is. */
     int64_t calm_since_ns;
     int64_t power_cut_ns; /* the last one: older answers about the page cache are worth nothing */
+    int64_t unclean_ns;   /* the last end that was no clean stop: what had begun may be undone */
     struct history history;
     struct counts counts;
     bool tells; /* prints what happens, for a person who looks for a mistake */
