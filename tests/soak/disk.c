@@ -27,7 +27,7 @@
 
 #include "shadow.h"
 
-#define FILES_MAX 65536 /* slots of the table; a power of two */
+#define FILES_MAX 262144 /* slots of the table, which forgets none; a power of two */
 #define COPY_BYTES 65536
 
 /* A write, or a change of the size (n = -1). */
