@@ -151,7 +151,10 @@ static void look_at_owner(struct io_msg *msg)
 
 static void ask_all(struct cleaner_turn *t)
 {
-    CONTROL_EACH_PARTITION (p, t->control) {
+    struct partition *p;
+    struct partition *next;
+
+    HASH_ITER (of_control, t->control->partitions, p, next) {
         if (p->dir != t->dir || !atomic_load_explicit(&p->is_compacted, memory_order_relaxed))
             continue;
         t->asked++;

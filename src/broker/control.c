@@ -333,10 +333,12 @@ static void arm_retention(struct control *c)
 static void retention_due(struct io_op *op)
 {
     struct control *c = CONTAINER_OF(op, struct control, retention_timer.op);
+    struct partition *p;
+    struct partition *next;
 
     if (op->err || c->stopping)
         return;
-    CONTROL_EACH_PARTITION (p, c) {
+    HASH_ITER (of_control, c->partitions, p, next) {
         if (atomic_exchange_explicit(&p->retention_runs, true, memory_order_acquire))
             continue;
         partition_ref(p);
@@ -375,11 +377,14 @@ static void partition_closed(struct control *c, void *ctx, enum err err)
 /* Behind the changes that the last requests have asked for. */
 static void close_run(struct control *c, struct task *t)
 {
+    struct partition *p;
+    struct partition *next;
+
     free(t);
     c->closing = c->partition_count;
     if (c->closing == 0)
         stop_end(c);
-    CONTROL_EACH_PARTITION (p, c)
+    HASH_ITER (of_control, c->partitions, p, next)
         control_remove_partition(c, p, false, partition_closed, NULL);
 }
 

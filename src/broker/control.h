@@ -51,11 +51,6 @@ struct control {
     int64_t producer_id_least; /* PRODUCER_ID_FIRST, and above all that the logs knew at start */
 };
 
-/* The partition may be removed in the body. */
-#define CONTROL_EACH_PARTITION(p, c)                                                               \
-    for (struct partition *p = (c)->partitions, *p##_next = NULL;                                  \
-         p && (p##_next = p->of_control.next, true); p = p##_next)
-
 void control_enqueue(struct control *c, struct task *t,
                      void (*run)(struct control *, struct task *));
 /* The running task has ended; its memory is the caller's. */

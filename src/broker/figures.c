@@ -138,9 +138,11 @@ static struct partition **sorted_partitions(const struct control *c, struct aren
 {
     struct partition **v =
         arena_calloc(arena, (size_t)c->partition_count, sizeof(struct partition *));
+    struct partition *p;
+    struct partition *next;
 
     *n = 0;
-    CONTROL_EACH_PARTITION (p, c) {
+    HASH_ITER (of_control, c->partitions, p, next) {
         if (!p->is_leaving)
             v[(*n)++] = p;
     }

@@ -292,12 +292,14 @@ static void stops_run(struct control *c, struct task *t)
     const struct stop_replica_request *in = o->request->in;
     struct stop_replica_response *out = o->request->out;
     enum err err = controller_obey_stops(c->image, c->cluster->broker_epoch, in);
+    struct partition *p;
+    struct partition *next;
 
     if (!err)
         err = hear(c->cluster, in->controller_epoch, in->order_version);
     out->error_code = err_wire(err);
     o->pending = 1;
-    CONTROL_EACH_PARTITION (p, c) {
+    HASH_ITER (of_control, c->partitions, p, next) {
         if (err || p->is_leaving || is_given(c, p) || !is_named(in, p))
             continue;
         o->pending++;
@@ -444,13 +446,15 @@ void cluster_reconcile(struct control *c, bool knows_all,
                        void (*done)(struct control *c, void *ctx), void *ctx)
 {
     struct reconciling *g = xcalloc(1, sizeof(*g));
+    struct partition *p;
+    struct partition *next;
 
     g->control = c;
     g->image = metadata_image_get(c->image);
     g->done = done;
     g->ctx = ctx;
     g->pending = g->leaving = 1;
-    CONTROL_EACH_PARTITION (p, c) {
+    HASH_ITER (of_control, c->partitions, p, next) {
         if (!knows_all || p->is_leaving || is_given(c, p))
             continue;
         trace_info("partition.not_given", "topic=%s partition=%d", p->topic, p->index);

@@ -216,12 +216,15 @@ static void refuse_if_led(struct cluster *k, struct uuid topic_id, int32_t index
 /* What this broker was given by itself, and has lost, or has in a directory that has failed. */
 void rule_refuse_own(struct cluster *k)
 {
+    struct partition *p;
+    struct partition *next;
+
     for (int32_t i = 0; i < k->lost_count; i++)
         if (lost_has(k, k->lost[i].topic_id, k->lost[i].index))
             refuse_if_led(k, k->lost[i].topic_id, k->lost[i].index);
     if (k->dirs_failed == 0)
         return;
-    CONTROL_EACH_PARTITION (p, k->control) {
+    HASH_ITER (of_control, k->control->partitions, p, next) {
         if (dir_failures_have(k, p->topic_id, p->index))
             refuse_if_led(k, p->topic_id, p->index);
     }
