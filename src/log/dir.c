@@ -264,6 +264,8 @@ static enum err look_at(struct opening *o, const char *name)
     struct io_stat st;
     enum err err = io_path_stat(o->dir->io, path, &st);
 
+    if (err != ERR_NOT_FOUND)
+        err = say(o, err, name, "cannot look at it");
     if (!err && st.is_dir && partition_dir_is_doomed(name))
         err = say(o, remove_partition_dir(o->dir->io, path), name,
                   "cannot finish the deletion of this partition");
