@@ -114,7 +114,8 @@ struct log_load_report {
 must_use enum err log_load(const struct log_load_args *args, struct log_loaded **out,
                            struct log_load_report *report);
 /* Makes a new partition directory with one empty segment, everything synced. Blocking: a job.
- * ERR_EXISTS, ERR_NO_SPACE, ERR_IO. */
+ * ERR_NO_SPACE, ERR_IO: nothing of it is left. ERR_EXISTS: there is one, or what was made of it
+ * cannot be taken away. */
 must_use enum err log_create(const struct log_load_args *args, struct log_loaded **out);
 void log_loaded_free(struct log_loaded *loaded);
 

@@ -28,6 +28,7 @@
  */
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "log/dir_int.h"
 #include "log/log_int.h"
 
 struct loading {
@@ -637,6 +638,29 @@ static enum err write_first_snapshot(struct log_loaded *l)
     return err;
 }
 
+static enum err fill_new(struct log_loaded *l)
+{
+    enum err err = write_topic_id(l);
+
+    if (!err)
+        err = write_first_snapshot(l);
+    if (!err)
+        err = add_empty_segment(l, 0);
+    return err ? err : io_dir_sync(l->io, log_dir_path(l->dir));
+}
+
+/* What stays would be found beside the log that is made in another directory meanwhile. */
+static enum err take_back(struct log_loaded *l, enum err why)
+{
+    enum err err = remove_partition_dir(l->io, l->path);
+
+    if (!err)
+        err = io_dir_sync(l->io, log_dir_path(l->dir));
+    trace_error("log.create", "path=%s error=%s left=%s", l->path, err_name(why),
+                err ? "something" : "nothing");
+    return err ? ERR_EXISTS : why;
+}
+
 enum err log_create(const struct log_load_args *args, struct log_loaded **out)
 {
     struct log_loaded *l = loaded_new(args);
@@ -645,14 +669,11 @@ enum err log_create(const struct log_load_args *args, struct log_loaded **out)
     *out = NULL;
     l->is_new = true;
     err = io_dir_make(l->io, l->path);
-    if (!err)
-        err = write_topic_id(l);
-    if (!err)
-        err = write_first_snapshot(l);
-    if (!err)
-        err = add_empty_segment(l, 0);
-    if (!err)
-        err = io_dir_sync(l->io, log_dir_path(l->dir));
+    if (!err) {
+        err = fill_new(l);
+        if (err)
+            err = take_back(l, err);
+    }
     l->closed_at = 0;
     if (err) {
         log_loaded_free(l);
