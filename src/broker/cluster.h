@@ -19,6 +19,7 @@ struct rule;
 struct lost_replica {
     struct uuid topic_id;
     int32_t index;
+    bool is_there; /* its log is, and cannot be used */
 };
 
 struct cluster {
@@ -150,10 +151,12 @@ void lease_connected(struct cluster *k);
  */
 void lost_check(struct cluster *k, const struct metadata_topic *topic, int32_t index,
                 void (*then)(void *ctx, bool is_lost), void *ctx);
-/* Its log is here and cannot be used: likewise. */
+/* Its log is here and cannot be used: likewise, and no log is made for it in this life. */
 void lost_note(struct cluster *k, struct uuid topic_id, int32_t index);
 /* It is lost, and not served here yet. */
 bool lost_has(const struct cluster *k, struct uuid topic_id, int32_t index);
+/* It was noted: no log may be made for it. */
+bool lost_is_there(const struct cluster *k, struct uuid topic_id, int32_t index);
 
 /* ---- dir_failures.c --------------------------------------------------------------------- */
 

@@ -253,6 +253,8 @@ static void removed(struct io_msg *msg)
     c->dir_partitions[m->partition->dir]--;
     c->partition_count--;
     HASH_DELETE(of_control, c->partitions, m->partition);
+    if (m->err && c->cluster && m->delete_files)
+        lost_note(c->cluster, m->partition->topic_id, m->partition->index); /* It is there yet. */
     partition_unref(m->partition);
     m->done(c, m->ctx, m->err);
     free(m);

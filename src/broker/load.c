@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "broker/control.h"
+#include "broker/cluster.h"
 
 #define PROGRESS_NS 1000000000
 
@@ -28,6 +28,7 @@ struct load_item {
     struct io_job job;
     struct metadata_topic *topic; /* a reference; NULL: to be set aside */
     char *name;                   /* of the topic, owned */
+    struct uuid topic_id; /* as the directory says, may be zero; not of what is to be made */
     int32_t index;
     int dir; /* -1: no directory has it */
     struct log_loaded *loaded;
@@ -130,6 +131,8 @@ static void add_item(struct load *l, struct load_item *item)
     if (item->err) {
         trace_error("partition.load_failed", "topic=%s partition=%d error=%s", item->name,
                     item->index, err_name(item->err));
+        if (c->cluster)
+            lost_note(c->cluster, item->topic->id, item->index);
         return;
     }
     if (item->dir >= 0 && !item->loaded)
@@ -143,13 +146,14 @@ static void image_published(struct control *c, void *ctx)
 {
     struct load *l = ctx;
 
-    (void)c;
     l->pending = 1;
     LIST_EACH (node, &l->items) {
         struct load_item *item = LIST_ENTRY(node, struct load_item, link);
 
         if (item->topic)
             add_item(l, item);
+        else if (item->err && c->cluster) /* It is where it was. */
+            lost_note(c->cluster, item->topic_id, item->index);
     }
     partition_added(l->control, l, ERR_NONE);
 }
@@ -353,8 +357,8 @@ void load_cancel(struct load *l)
 
 /* ---- keeper and directories become items ------------------------------------------------ */
 
-static void new_item(struct load *l, struct metadata_topic *topic, const char *name, int32_t index,
-                     int dir)
+static struct load_item *new_item(struct load *l, struct metadata_topic *topic, const char *name,
+                                  int32_t index, int dir)
 {
     struct load_item *item = xcalloc(1, sizeof(*item));
 
@@ -364,6 +368,7 @@ static void new_item(struct load *l, struct metadata_topic *topic, const char *n
     item->index = index;
     item->dir = dir;
     list_push_back(&l->items, &item->link);
+    return item;
 }
 
 /* In a cluster a partition may have moved to other brokers meanwhile. */
@@ -401,7 +406,8 @@ static void add_found(struct load *l)
                            "its name back and start with --import\"",
                            log_dir_path(c->broker->dirs[d]), found->v[i].topic,
                            found->v[i].partition);
-            new_item(l, topic, found->v[i].topic, found->v[i].partition, d);
+            new_item(l, topic, found->v[i].topic, found->v[i].partition, d)->topic_id =
+                found->v[i].topic_id;
         }
     }
 }

@@ -8,8 +8,9 @@
  * and its leader takes it out of the set. Then it is a follower like any other that begins with
  * nothing.
  *
- * A log that is there and could not be loaded counts as lost too, but nothing begins in its place:
- * that is for a person to decide.
+ * A log that is there and cannot be used (it could not be loaded, made or deleted) counts as lost
+ * too, and none begins in its place as long as this process lives, in sync or not: beside it, in
+ * another directory, an empty one would count for the full one, and the next start would find two.
  */
 #include <stdlib.h>
 
@@ -27,20 +28,41 @@ struct lost_check {
     void *ctx;
 };
 
-bool lost_has(const struct cluster *k, struct uuid topic_id, int32_t index)
+static struct lost_replica *find(const struct cluster *k, struct uuid topic_id, int32_t index)
 {
     for (int32_t i = 0; i < k->lost_count; i++)
         if (uuid_eq(k->lost[i].topic_id, topic_id) && k->lost[i].index == index)
-            return !control_find_partition(k->control, topic_id, index);
-    return false;
+            return &k->lost[i];
+    return NULL;
+}
+
+bool lost_has(const struct cluster *k, struct uuid topic_id, int32_t index)
+{
+    return find(k, topic_id, index) && !control_find_partition(k->control, topic_id, index);
+}
+
+bool lost_is_there(const struct cluster *k, struct uuid topic_id, int32_t index)
+{
+    const struct lost_replica *r = find(k, topic_id, index);
+
+    return r && r->is_there;
+}
+
+static struct lost_replica *add(struct cluster *k, struct uuid topic_id, int32_t index)
+{
+    struct lost_replica *r = find(k, topic_id, index);
+
+    if (r)
+        return r;
+    k->lost = xreallocarray(k->lost, (size_t)k->lost_count + 1, sizeof(*k->lost));
+    r = &k->lost[k->lost_count++];
+    *r = (struct lost_replica){.topic_id = topic_id, .index = index};
+    return r;
 }
 
 void lost_note(struct cluster *k, struct uuid topic_id, int32_t index)
 {
-    if (lost_has(k, topic_id, index))
-        return;
-    k->lost = xreallocarray(k->lost, (size_t)k->lost_count + 1, sizeof(*k->lost));
-    k->lost[k->lost_count++] = (struct lost_replica){.topic_id = topic_id, .index = index};
+    add(k, topic_id, index)->is_there = true;
 }
 
 static void checked(struct keeper_call *call)
@@ -62,7 +84,7 @@ static void checked(struct keeper_call *call)
             "has to lead, and it begins anew when it is out of the in-sync set; if nobody "
             "else is in sync, stop this broker before an unclean election\"",
             q->path);
-        lost_note(k, q->topic_id, q->index);
+        add(k, q->topic_id, q->index);
     }
     keeper_call_release(call);
     q->then(q->ctx, is_lost);

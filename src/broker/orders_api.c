@@ -408,7 +408,8 @@ static void add_if_missing(struct reconciling *g, const struct metadata_topic *t
     bool is_first = p->leader_epoch == 0 && p->partition_epoch == 0;
 
     if (p->leader_epoch < 0 || !metadata_ids_have(&p->replicas, self) ||
-        control_find_partition(g->control, topic->id, index))
+        control_find_partition(g->control, topic->id, index) ||
+        lost_is_there(g->control->cluster, topic->id, index))
         return;
     if (metadata_ids_have(&p->isr, self) && lost_has(g->control->cluster, topic->id, index))
         return;
