@@ -372,7 +372,6 @@ struct cluster *cluster_new(struct control *c)
     list_init(&k->announcements);
     list_init(&k->hearings);
     list_init(&k->doubtful);
-    notes_read(k);
     list_init(&k->proposals);
     k->peers = broker_client(c->loop, c->broker,
                              config_i32(c->config, CONFIG_CONTROLLER_SOCKET_TIMEOUT_MS),

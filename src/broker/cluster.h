@@ -129,8 +129,8 @@ void rule_refused(struct cluster *k, int32_t broker_id, struct uuid topic_id, in
 
 /* ---- notes.c ----------------------------------------------------------------------------- */
 
-/* Blocking, before io_run. */
-void notes_read(struct cluster *k);
+/* Blocking, before io_run. ERR_IO, ERR_ACCESS: `*message`, owned by the caller, says of what. */
+must_use enum err notes_read(struct cluster *k, char **message);
 /* This broker has registered. */
 void notes_write(struct cluster *k);
 

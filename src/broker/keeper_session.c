@@ -70,8 +70,10 @@ enum err keeper_session_open(struct broker *b, const struct config *c, char **me
     list_init(&b->past_keepers);
     b->is_in_cluster = b->args.open_keeper || config_str(c, CONFIG_ZOOKEEPER_CONNECT).n > 0;
     err = open_keeper(b, c, message);
-    if (!err && b->is_in_cluster)
+    if (!err && b->is_in_cluster) {
         b->control->cluster = cluster_new(b->control);
+        err = notes_read(b->control->cluster, message);
+    }
     return err;
 }
 

@@ -58,7 +58,7 @@ static void write_note(const struct broker *b, int dir, const char *name, char *
     free(path);
 }
 
-void notes_read(struct cluster *k)
+enum err notes_read(struct cluster *k, char **message)
 {
     const struct broker *b = k->control->broker;
     int64_t none;
@@ -69,12 +69,20 @@ void notes_read(struct cluster *k)
     for (int i = 0; i < b->dir_count; i++) {
         int64_t since = -1;
         int64_t dirs = INT64_MAX;
+        enum err err = read_note(b, i, SINCE_NAME, &since, &dirs);
 
+        if (err == ERR_IO || err == ERR_ACCESS) {
+            *message = xasprintf("%s/%s: cannot read it, and without it this disk would be taken "
+                                 "for another one (%s)",
+                                 log_dir_path(b->dirs[i]), SINCE_NAME, err_text(err));
+            return err;
+        }
         /* One that is not configured any more is as good as gone. */
-        if (read_note(b, i, SINCE_NAME, &since, &dirs) || dirs > b->dir_count)
+        if (err || dirs > b->dir_count)
             k->has_changed_dirs = true;
         k->since = MAX(k->since, since);
     }
+    return ERR_NONE;
 }
 
 static void run(struct io_job *job)
