@@ -227,10 +227,14 @@ static struct announcement *find(struct cluster *k, int32_t id)
     return NULL;
 }
 
-static void refused(struct probe *probe)
+/* Each time: it may have been given something since, by a topic that was made or a broker that
+ * left. */
+static void refused(struct probe *probe, bool is_first)
 {
     struct announcement *a = CONTAINER_OF(probe, struct announcement, probe);
 
+    if (is_first)
+        trace_warn("controller.suspect", "broker=%d", a->to);
     rule_suspect(a->cluster, a->to);
 }
 

@@ -74,11 +74,11 @@ static void try_later(struct cluster *k)
 }
 
 /* The controller's process is gone, and its node will stay as long as its session. */
-static void controller_refused(struct probe *probe)
+static void controller_refused(struct probe *probe, bool is_first)
 {
     struct cluster *k = CONTAINER_OF(probe, struct cluster, probe);
 
-    if (k->rule || k->control->stopping)
+    if (!is_first || k->rule || k->control->stopping)
         return;
     trace_warn("controller.suspect", "broker=%d note=\"it is the controller\"", probe->target);
     k->must_look = k->is_called;

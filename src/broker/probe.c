@@ -24,12 +24,14 @@ static void ask_in(struct probe *p, int64_t ns)
 
 void probe_note(struct probe *p, enum err err)
 {
+    bool is_first = !p->has_refused;
+
     if (!err)
         p->has_refused = false;
-    if (err != ERR_REFUSED || p->has_refused)
+    if (err != ERR_REFUSED)
         return;
     p->has_refused = true;
-    p->refused(p);
+    p->refused(p, is_first);
 }
 
 static void answered(struct client_call *call)
@@ -47,7 +49,8 @@ static void ask(struct probe *p)
     client_call(p->peers, &p->call);
 }
 
-void probe_init(struct probe *p, struct client *peers, void (*refused)(struct probe *p))
+void probe_init(struct probe *p, struct client *peers,
+                void (*refused)(struct probe *p, bool is_first))
 {
     *p = (struct probe){.peers = peers, .target = -1, .refused = refused};
     p->alarm.ring = due;

@@ -13,16 +13,17 @@
  */
 struct probe {
     struct client *peers;
-    int32_t target; /* broker id; -1: nobody is asked */
-    bool has_refused;
-    /* Once, until it has answered again or another target is set. */
-    void (*refused)(struct probe *p);
+    int32_t target;   /* broker id; -1: nobody is asked */
+    bool has_refused; /* and has not answered since */
+    /* Each time. */
+    void (*refused)(struct probe *p, bool is_first);
     struct client_call call;
     struct api_versions_request question;
     struct client_alarm alarm;
 };
 
-void probe_init(struct probe *p, struct client *peers, void (*refused)(struct probe *p));
+void probe_init(struct probe *p, struct client *peers,
+                void (*refused)(struct probe *p, bool is_first));
 /* The same one again changes nothing. */
 void probe_set_target(struct probe *p, int32_t target);
 /* What another call to the target has met: ERR_NONE, ERR_REFUSED; others say nothing. */

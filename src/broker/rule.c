@@ -766,11 +766,12 @@ static void suspect_run(struct control *c, struct task *t)
         return;
     }
     controller_plan_suspect(c->image, l->broker_id, &plan);
-    trace_warn("controller.suspect", "broker=%d moved=%d", l->broker_id, plan.count);
-    if (plan.count > 0)
-        rule_carry_out(l->cluster, &plan, suspected, l);
-    else
+    if (plan.count == 0) {
         suspected(c, l, ERR_NONE);
+        return;
+    }
+    trace_warn("controller.suspect_moved", "broker=%d partitions=%d", l->broker_id, plan.count);
+    rule_carry_out(l->cluster, &plan, suspected, l);
 }
 
 void rule_suspect(struct cluster *k, int32_t broker_id)
