@@ -14,6 +14,7 @@
  */
 
 #define NODES 3
+#define NODE_SESSION_MS 800 /* a broker's, with the keeper */
 #define WRITERS_MAX 4
 #define READERS_MAX 3
 
@@ -28,6 +29,7 @@ struct node {
     int64_t starts_ns;    /* a supervisor starts it again, then; INT64_MAX: it is not down */
     int64_t broker_epoch; /* of its last registration, as it says */
     bool is_harmed;       /* its disk, on purpose: it may find damage, and stop for it */
+    bool has_bad_disk;    /* a call of it fails: it may stop for that, or go on without it */
     bool has_two_dirs;    /* from its next life on */
     bool is_ready;
     bool is_stopped; /* by itself or as it was asked */
@@ -57,6 +59,7 @@ struct cluster_world {
     struct node nodes[NODES];
     bool keeps_down;    /* no supervisor: the end */
     bool has_lost_disk; /* once in a run */
+    bool lacks_note;    /* a disk counts as another one: it is not noted since when it is there */
     bool is_undecided;  /* and nobody who is left may lead */
     /* clients */
     struct io_timer tick;
@@ -92,6 +95,10 @@ void node_kill(struct node *n);
 void node_cut_power(struct node *n);
 /* All of it: the next life begins with an empty one. */
 void node_lose_disk(struct node *n);
+/* The nth call of the kind from now on fails, in this life or a later one. */
+void node_fail_disk(struct node *n, enum sim_call call, uint32_t nth);
+/* No call fails any more. Who may have seen one fail is killed: another life finds all again. */
+void node_mend_disk(struct node *n);
 /* Nothing gets from it to the keeper or back; its session ends after a while. */
 void node_lose_keeper(struct node *n);
 /* If that is not too late the session goes on. */
@@ -140,8 +147,7 @@ void cluster_reader_complain(const struct cluster_reader *r);
 
 /* ---- cluster_logs.c: when all brokers have stopped, all replicas have the same bytes */
 void logs_compare(struct run *run);
-/* All segments of a log behind each other, each of at most so many bytes; false when there is none
- * in this directory. */
-bool log_read_whole(struct io *io, const char *dir, size_t segment_bytes_max, struct buf *out);
+/* All segments of a log behind each other, whichever directory it is in; false: there is none. */
+bool log_read_whole(struct io *io, const char *topic, int32_t partition, struct buf *out);
 
 #endif

@@ -13,6 +13,7 @@
 
 #define SLICE_NS (2 * MS)
 #define ACT_SLICES_MAX 60
+#define FAILING_CALLS_MAX 30
 #define WHOLE_NS (20 * SECOND)
 #define SLOW_NS (20 * MS)
 #define LAG_NS (2 * SECOND)
@@ -115,11 +116,18 @@ static void all_at_once(struct run *run)
     }
 }
 
+static void fail_disk(struct run *run, struct node *n)
+{
+    enum sim_call call = (enum sim_call)run_choose(run, SIM_CALLS);
+
+    node_fail_disk(n, call, 1 + run_choose(run, FAILING_CALLS_MAX));
+}
+
 static void disturb(struct run *run)
 {
     const struct plan *p = &run->plan;
     struct node *n = any_node(run);
-    uint32_t what = run_choose(run, 18);
+    uint32_t what = run_choose(run, p->has_disk_errors ? 22 : 18);
 
     switch (what) {
     case 1:
@@ -163,6 +171,10 @@ static void disturb(struct run *run)
         }
         break;
     case 16: sim_net_heal_all(run->world); break;
+    case 18:
+    case 19:
+    case 20:
+    case 21: fail_disk(run, n); break;
     default: break;
     }
 }
@@ -214,12 +226,13 @@ static bool are_down(void *ctx)
     return true;
 }
 
-/* Whoever was alone in sync has lost its disk: nobody else may lead unless an operator says so. */
+/* Whoever was alone in sync has lost its disk, or believes so: nobody else may lead unless an
+ * operator says so. */
 static void give_up_or_complain(struct run *run)
 {
     struct cluster_world *w = run->cluster;
 
-    w->is_undecided = w->has_lost_disk && steward_lacks_leader(w->steward);
+    w->is_undecided = (w->has_lost_disk || w->lacks_note) && steward_lacks_leader(w->steward);
     run->counts.undecided += w->is_undecided;
     if (!w->is_undecided)
         steward_complain(w->steward);
@@ -232,9 +245,11 @@ static void heal(struct run *run)
     tell(run, "all faults end");
     o->net_reset_ppm = o->net_refuse_ppm = 0;
     sim_net_heal_all(run->world);
-    for (int i = 0; i < NODES; i++)
+    for (int i = 0; i < NODES; i++) {
         if (node_lives(&run->cluster->nodes[i]))
             sim_crash_after(run->cluster->nodes[i].io, 0, SIM_KILL);
+        node_mend_disk(&run->cluster->nodes[i]);
+    }
     if (!pass(run, WHOLE_NS, are_ready))
         violate(run, "not all brokers have come back, and nothing is wrong");
     /* Who was cut off may still fall out of an in-sync set that nobody has looked at. */
@@ -322,8 +337,10 @@ static void choose_plan(struct run *run)
     p->has_slow_syncs = run_choose(run, 2) == 1;
     p->crash_calls_max = calls[run_choose(run, 3)];
     p->has_disk_loss = p->has_crashes && run_choose(run, 3) == 2;
-    /* No choice: lists of choices keep their meaning. */
+    /* No choices: lists of choices keep their meaning. */
     p->has_racks = run->seed % 3 == 0;
+    p->has_disk_errors = run->seed % 4 == 1;
+    p->dirs = run->seed % 8 == 1 ? 2 : 1;
 }
 
 static void make_weather(struct run *run)
@@ -351,6 +368,8 @@ void cluster_run(struct run *run)
     nodes_make(run);
     choose_plan(run);
     tell_plan(run);
+    for (int i = 0; i < NODES; i++)
+        run->cluster->nodes[i].has_two_dirs = run->plan.dirs == 2;
     run->calm_since_ns = INT64_MAX;
     cluster_clients_start(run);
     for (int i = 0; i < NODES; i++)

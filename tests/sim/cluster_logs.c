@@ -14,7 +14,9 @@
 
 #define LOG_BYTES_MAX ((size_t)64 << 20)
 
-bool log_read_whole(struct io *io, const char *dir, size_t segment_bytes_max, struct buf *out)
+static const char *const log_dirs[] = {"/data", "/more"};
+
+static bool read_dir(struct io *io, const char *dir, struct buf *out)
 {
     struct io_names names;
 
@@ -30,7 +32,7 @@ bool log_read_whole(struct io *io, const char *dir, size_t segment_bytes_max, st
         if (n < 4 || strcmp(names.v[i] + n - 4, ".log") != 0)
             continue;
         snprintf(path, sizeof(path), "%s/%s", dir, names.v[i]);
-        err = io_file_read_all(io, path, segment_bytes_max, &text, &size);
+        err = io_file_read_all(io, path, LOG_BYTES_MAX, &text, &size);
         assert(!err);
         buf_append(out, text, size);
         free(text);
@@ -39,18 +41,28 @@ bool log_read_whole(struct io *io, const char *dir, size_t segment_bytes_max, st
     return true;
 }
 
+bool log_read_whole(struct io *io, const char *topic, int32_t partition, struct buf *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(log_dirs); i++) {
+        char dir[64];
+
+        snprintf(dir, sizeof(dir), "%s/%s-%d", log_dirs[i], topic, partition);
+        if (read_dir(io, dir, out))
+            return true;
+    }
+    return false;
+}
+
 static void compare(struct run *run, const struct topic *t, int32_t partition,
                     struct io *const ios[NODES])
 {
     struct buf first = {0};
     int first_id = 0;
-    char dir[64];
 
-    snprintf(dir, sizeof(dir), "/data/%s-%d", t->name, partition);
     for (int i = 0; i < NODES; i++) {
         struct buf log = {0};
 
-        if (!log_read_whole(ios[i], dir, LOG_BYTES_MAX, &log))
+        if (!log_read_whole(ios[i], t->name, partition, &log))
             continue;
         run->counts.logs_compared++;
         if (first_id == 0) {
@@ -71,13 +83,12 @@ static void look_for_leftovers(struct run *run, const struct topic *t, struct io
 {
     for (int i = 0; i < NODES; i++)
         for (int32_t k = 0; k < t->partitions; k++) {
-            struct io_stat st;
-            char dir[64];
+            struct buf log = {0};
 
-            snprintf(dir, sizeof(dir), "/data/%s-%d", t->name, k);
-            if (!io_path_stat(ios[i], dir, &st))
+            if (log_read_whole(ios[i], t->name, k, &log))
                 violate(run, "%s was deleted, and broker %d has a log of its partition %d", t->name,
                         i + 1, k);
+            buf_fini(&log);
         }
 }
 

@@ -13,7 +13,6 @@
 #include "base/assert.h"
 #include "cluster.h"
 
-#define SESSION_MS 800
 #define DOWN_NS_MAX (2 * SECOND)
 #define STOP_NS_MAX (10 * SECOND)
 
@@ -29,7 +28,7 @@ static struct config *settings(const struct node *n)
     node_set(c, "log.dirs=%s", n->has_two_dirs ? "/data,/more" : "/data");
     node_set(c, "num.shards=%d", n->run->plan.shards);
     node_set(c, "auto.create.topics.enable=false");
-    node_set(c, "zookeeper.session.timeout.ms=%d", SESSION_MS);
+    node_set(c, "zookeeper.session.timeout.ms=%d", NODE_SESSION_MS);
     node_set(c, "replica.lag.time.max.ms=%d", 500);
     node_set(c, "replica.fetch.wait.max.ms=%d", 50);
     node_set(c, "replica.fetch.backoff.ms=%d", 50);
@@ -72,7 +71,7 @@ static void stopped(void *ctx, enum err err, const char *why)
 
     n->is_stopped = true;
     n->stop_err = err;
-    if (err && !n->is_harmed)
+    if (err && !n->is_harmed && !n->has_bad_disk)
         violate(n->run, "broker %d stops: %s", n->id, why ? why : err_name(err));
     tell(n->run, "broker %d stops: %s", n->id, why ? why : "");
 }
@@ -119,11 +118,26 @@ static void take_line(void *ctx, enum trace_level level, const char *line)
     counts->cut_committed += strstr(line, "log.truncated_below_hw") != NULL;
 }
 
+/* What a broker notes as soon as it has registered (src/broker/notes.c). */
+static bool has_note(const struct node *n)
+{
+    struct io *io = sim_process_start(n->host, NULL, NULL, NULL);
+    struct io_stat st;
+    enum err err = io_path_stat(io, "/data/cluster-since", &st);
+
+    if (!err && n->has_two_dirs)
+        err = io_path_stat(io, "/more/cluster-since", &st);
+    io_free(io);
+    return !err;
+}
+
 void node_begin(struct node *n)
 {
     struct io_options options = {
         .trace_level = TRACE_INFO, .trace_sink = take_line, .trace_ctx = n};
 
+    if (n->io && !has_note(n))
+        n->run->cluster->lacks_note = true;
     n->is_ready = n->is_stopped = false;
     n->stops_ns = 0;
     n->starts_ns = INT64_MAX;
@@ -152,7 +166,7 @@ static void fall_silent(struct node *n)
         return;
     assert(w->doomed_count < DOOMED_MAX);
     w->doomed[w->doomed_count++] =
-        (struct doomed){.session = n->session, .ends_ns = run_now(n->run) + SESSION_MS * MS};
+        (struct doomed){.session = n->session, .ends_ns = run_now(n->run) + NODE_SESSION_MS * MS};
 }
 
 void node_lose_keeper(struct node *n)
@@ -227,14 +241,37 @@ static void remove_tree(struct io *io, const char *path)
     (void)err; /* A broker that never started has none. */
 }
 
+void node_fail_disk(struct node *n, enum sim_call call, uint32_t nth)
+{
+    static const char *const calls[SIM_CALLS] = {"read", "write", "sync", "call for a name"};
+
+    tell(n->run, "the disk of broker %d is to fail: its %s number %u from now", n->id, calls[call],
+         nth);
+    sim_disk_fail_nth(n->host, call, nth);
+    n->has_bad_disk = true;
+}
+
+void node_mend_disk(struct node *n)
+{
+    if (!n->has_bad_disk)
+        return;
+    for (int call = 0; call < SIM_CALLS; call++)
+        sim_disk_fail_nth(n->host, (enum sim_call)call, 0);
+    node_kill(n);
+    n->has_bad_disk = false;
+}
+
 void node_lose_disk(struct node *n)
 {
     struct io *io;
 
+    node_mend_disk(n);
     node_kill(n);
     tell(n->run, "the disk of broker %d is replaced", n->id);
     io = sim_process_start(n->host, NULL, NULL, NULL);
     remove_tree(io, "/data");
+    if (n->has_two_dirs)
+        remove_tree(io, "/more");
     assert(io_dir_sync(io, "/") == ERR_NONE);
     io_free(io);
 }
@@ -244,7 +281,7 @@ void node_pause(struct node *n, int64_t ns)
     tell(n->run, "broker %d stands still for %lld ms", n->id, (long long)(ns / MS));
     sim_host_pause(n->host, ns);
     n->paused_ns = run_now(n->run) + ns;
-    if (ns >= SESSION_MS * MS)
+    if (ns >= NODE_SESSION_MS * MS)
         fall_silent(n);
 }
 

@@ -212,11 +212,21 @@ static bool all_is_well(struct steward *s, const struct metadata_response *r)
     return true;
 }
 
+/* Of one with this name that was deleted: the broker has not heard of that yet. */
+static bool is_of_another(const struct steward *s, struct uuid id)
+{
+    for (const struct topic *t = s->run->history.topics; t < s->topic; t++)
+        if (uuid_eq(t->id, id))
+            return true;
+    return false;
+}
+
 static void take_topic(struct steward *s, const struct metadata_response *r)
 {
     const struct metadata_response_topic *found = find(r, s->topic->name);
 
-    if (!found || found->error_code != 0 || uuid_is_zero(found->topic_id))
+    if (!found || found->error_code != 0 || uuid_is_zero(found->topic_id) ||
+        is_of_another(s, found->topic_id))
         return;
     s->topic->id = found->topic_id;
     s->topic->state = TOPIC_THERE;

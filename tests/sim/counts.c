@@ -47,10 +47,10 @@ void counts_print(const struct counts *c, uint64_t seeds)
         (long long)c->partitions_added, (long long)c->records_deleted, (long long)c->retained,
         (long long)c->woken, (long long)c->times_asked);
     printf("  broker: %lld starts, %lld clean stops, %lld crashes, %lld power cuts, %lld failed "
-           "starts; %lld bytes cut, %lld writes and names lost\n",
+           "starts; %lld bytes cut, %lld writes and names lost, %lld disk calls failed\n",
            (long long)c->starts, (long long)c->clean_stops, (long long)c->crashes,
            (long long)c->power_cuts, (long long)c->failed_starts, (long long)c->cut_bytes,
-           (long long)c->lost);
+           (long long)c->lost, (long long)c->disk_errors);
     if (c->joins > 0)
         print_group_counts(c);
     if (c->rules > 0)
@@ -73,7 +73,7 @@ static bool has_shown_enough(const struct counts *c, int64_t seeds)
            c->topics_made > 3 * seeds && c->topics_deleted > seeds && c->retained > 50 * seeds &&
            c->partitions_added > seeds / 4 && c->records_deleted > seeds / 4 &&
            c->times_asked > 5 * seeds && c->cut_bytes > 0 && c->lost > 10 * seeds &&
-           c->woken > 50 * seeds;
+           c->disk_errors > seeds / 4 && c->woken > 50 * seeds;
 }
 
 static bool groups_have_shown_enough(const struct counts *c, int64_t seeds)
@@ -94,7 +94,8 @@ static bool clusters_have_shown_enough(const struct counts *c, int64_t seeds)
            c->topics_made > seeds && c->topics_deleted > seeds / 20 && c->rules > 2 * seeds &&
            c->led > seeds && c->expired > seeds && c->isolations > seeds / 4 &&
            c->resigned > seeds / 40 && c->renewed > seeds / 4 && c->truncations > seeds / 8 &&
-           c->logs_compared > 5 * seeds && c->sent_near > seeds && c->read_near > 10 * seeds;
+           c->logs_compared > 5 * seeds && c->sent_near > seeds && c->read_near > 10 * seeds &&
+           c->disk_errors > seeds / 4;
 }
 
 #define SEEDS_MIN 100 /* fewer are not enough to judge by */

@@ -385,6 +385,7 @@ static void count_events(struct run *run)
 {
     run->counts.events = (int64_t)sim_event_total(run->world);
     run->counts.lost = (int64_t)sim_event_count(run->world, SIM_EV_LOST);
+    run->counts.disk_errors = (int64_t)sim_event_count(run->world, SIM_EV_EIO);
 }
 
 static void run_broker(struct run *run)

@@ -107,6 +107,7 @@ struct counts {
     int64_t woken;     /* parked fetches that an append has woken */
     int64_t events;
     int64_t lost; /* writes and names that power cuts took */
+    int64_t disk_errors;
     /* groups */
     int64_t joins;
     int64_t generations; /* whose assignment was told */

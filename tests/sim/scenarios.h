@@ -31,6 +31,8 @@
     X(s28_a_sync_that_failed_acknowledges_nothing, TRUST_FAILED_SYNC)                              \
     X(s28_a_log_directory_fails_and_others_lead_what_is_there, NOTHING)                            \
     X(s28_the_controllers_log_directory_fails_and_others_lead_what_is_there, NOTHING)              \
+    X(s28_a_log_that_cannot_be_read_is_not_begun_in_another_directory, NOTHING)                    \
+    X(s28_a_log_that_could_not_be_made_is_made_once, NOTHING)                                      \
     X(s29_a_consumer_of_another_epoch_is_told_so, NOTHING)                                         \
     X(s29_a_consumer_reads_at_a_follower_what_is_committed, READ_AHEAD_AT_FOLLOWER)                \
     X(s29_who_waits_at_a_follower_hears_that_the_topic_is_deleted, NOTHING)                        \
@@ -42,6 +44,7 @@
     X(s36_damage_is_cut_off_at_an_unclean_start_and_fetched_again, ACCEPT_TORN_TAIL)               \
     X(s36_who_has_lost_synced_records_is_not_in_sync_any_more, NOTHING)                            \
     X(a_follower_fails_and_returns, NOTHING)                                                       \
+    X(a_topic_is_made_while_a_dead_broker_counts_as_alive, NOTHING)                                \
     X(the_leader_fails_and_returns_with_a_longer_log, NOTHING)                                     \
     X(all_replicas_die_and_the_first_or_the_last_to_return_leads, ELECT_ANYBODY)                   \
     X(an_uncommitted_record_is_retried_and_kept_once, NO_DUPLICATE_CHECK)

@@ -251,6 +251,50 @@ void s28_the_controllers_log_directory_fails_and_others_lead_what_is_there(struc
     lose_dir(s, C, A, "3,1,2", "isr 1,2 leader 1");
 }
 
+#define START_READS_MAX 30
+
+/* A has everything alone, and another directory. Any read of its start fails. */
+void s28_a_log_that_cannot_be_read_is_not_begun_in_another_directory(struct script *s)
+{
+    give_two_dirs(s, A);
+    script_topic(s, "1,2,3", "min.insync.replicas=1");
+    script_kill(s, B);
+    script_kill(s, C);
+    script_await(s, A, "isr 1 leader 1");
+    script_write(s, A, ALL, "m1", ERR_NONE);
+    script_write(s, A, ALL, "m2", ERR_NONE);
+    script_kill(s, A);
+    for (uint32_t nth = START_READS_MAX; nth > 0; nth--) {
+        node_fail_disk(script_node(s, A), SIM_CALL_READ, nth);
+        script_start_unready(s, A);
+        script_pass(s, 50);
+        node_mend_disk(script_node(s, A));
+    }
+    script_start(s, A);
+    script_reads(s, A, "m1 m2");
+    script_ends(s, "m1 m2");
+}
+
+#define MAKING_SYNCS_MAX 4
+
+/* B is told to have the partition again when it has left the in-sync set. */
+void s28_a_log_that_could_not_be_made_is_made_once(struct script *s)
+{
+    give_two_dirs(s, B);
+    for (uint32_t nth = 1; nth <= MAKING_SYNCS_MAX; nth++) {
+        node_fail_disk(script_node(s, B), SIM_CALL_SYNC, nth);
+        script_make_topic(s, "1,2,3", "min.insync.replicas=2");
+        script_write(s, A, ALL, "m1", ERR_NONE); /* when B is out of the in-sync set */
+        script_await(s, A, "isr 1,2,3 leader 1");
+        node_mend_disk(script_node(s, B));
+        script_start(s, B);
+        script_await(s, A, "isr 1,2,3 leader 1");
+        if (nth < MAKING_SYNCS_MAX)
+            script_delete_topic(s);
+    }
+    script_ends(s, "m1");
+}
+
 #define START_CALLS_MAX 200
 
 /* At every call of a start, by a kill and by a power cut in turn. */

@@ -278,3 +278,18 @@ void s29_who_waits_at_a_follower_hears_that_the_topic_is_deleted(struct script *
     script_make_topic(s, "1,2,3", "min.insync.replicas=1");
     script_ends(s, "");
 }
+
+/* B has refused a connection already, and its session goes on: it is given a topic to lead. */
+void a_topic_is_made_while_a_dead_broker_counts_as_alive(struct script *s)
+{
+    int64_t killed_ns = run_now(&s->run);
+
+    script_kill(s, B);
+    script_pass(s, 200);
+    script_make_topic(s, "2,1,3", "min.insync.replicas=2");
+    script_await(s, A, "isr 1,3 leader 1");
+    if (run_now(&s->run) - killed_ns >= NODE_SESSION_MS * MS)
+        script_fail(s, "only the end of its session has told that broker %d is gone", B);
+    script_write(s, A, ALL, "m1", ERR_NONE);
+    script_ends(s, "m1");
+}

@@ -54,7 +54,7 @@ static void add_value(struct script *s, const struct record *r)
 static bool read_log(struct script *s, int id, struct buf *out)
 {
     struct io *io = sim_process_start(script_node(s, id)->host, NULL, NULL, NULL);
-    bool is_there = log_read_whole(io, LOG_DIR, LOG_BYTES_MAX, out);
+    bool is_there = log_read_whole(io, "t", 0, out);
 
     io_free(io);
     return is_there;
