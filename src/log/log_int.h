@@ -299,6 +299,7 @@ struct replay {
 };
 
 void producers_from_snapshot(struct replay *r);
+/* Then, unless the snapshot was one of ours, learns from the next of those who was forgotten. */
 must_use enum err producers_replay_rest(struct replay *r);
 /* Removes snapshots that no load will want: of ours all below the newest that is not above the
  * recovery point, of Kafka's those below the newest of either kind up to that point but at no

@@ -427,6 +427,16 @@ void producers_remember(struct producers *ps, const struct producers *past, int6
             ps->forgotten_id = MAX(ps->forgotten_id, p->id);
 }
 
+void producers_learn(struct producers *ps, const struct producers *later, int64_t end)
+{
+    struct producer *p, *next;
+
+    producers_remember(ps, later, end);
+    HASH_ITER (hh, later->by_id, p, next)
+        if (!find(ps, p->id))
+            ps->forgotten_id = MAX(ps->forgotten_id, p->id);
+}
+
 bool producers_agree(const struct producers *a, const struct producers *b)
 {
     struct producer *p, *next;

@@ -121,6 +121,12 @@ void producers_each_assigned(const struct producers *ps,
  * `end` that only `past` remembers: they may be sent again.
  */
 void producers_remember(struct producers *ps, const struct producers *past, int64_t end);
+/*
+ * At a load up to `end`: `ps` began with a snapshot that does not tell who was forgotten, or with
+ * none; `later` is one of ours from behind `end`. Likewise, and whom only `later` knows may have
+ * been there before `end`.
+ */
+void producers_learn(struct producers *ps, const struct producers *later, int64_t end);
 
 /* Whether both know the same producers with the same epochs and last batches. */
 bool producers_agree(const struct producers *a, const struct producers *b);

@@ -306,6 +306,27 @@ static void a_truncation_forgets_no_batch_below_it(void **state)
     producers_fini(&ps);
 }
 
+static void a_later_snapshot_tells_who_was_forgotten_before_it(void **state)
+{
+    struct producers *later = *state;
+    struct producers ps;
+
+    producers_init(&ps);
+    for (int i = 0; i < 4; i++)
+        replay(later, batch(1, 0, i, 1, 10 + i));
+    replay(later, batch(4, 0, 0, 1, 14));
+    later->forgotten_id = 2;
+    ps.forgotten_id = INT64_MAX;
+    replay(&ps, batch(1, 0, 2, 1, 12)); /* what a snapshot of Kafka's has */
+    producers_learn(&ps, later, 13);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(duplicate_of(&ps, batch(1, 0, i, 1, 99)), 10 + i);
+    assert_int_equal(check(&ps, batch(2, 0, 3, 1, 13)), ERR_NONE);
+    assert_int_equal(check(&ps, batch(4, 0, 3, 1, 13)), ERR_NONE); /* it may be older than 13 */
+    assert_int_equal(check(&ps, batch(5, 0, 3, 1, 13)), ERR_OUT_OF_ORDER_SEQUENCE_NUMBER);
+    producers_fini(&ps);
+}
+
 static void no_damaged_snapshot_is_believed(void **state)
 {
     struct producers *ps = *state;
@@ -359,6 +380,7 @@ int main(void)
         TEST(kafkas_snapshot_is_kafkas),
         TEST(our_snapshot_keeps_five_batches),
         TEST(a_truncation_forgets_no_batch_below_it),
+        TEST(a_later_snapshot_tells_who_was_forgotten_before_it),
         TEST(no_damaged_snapshot_is_believed),
     };
 

@@ -545,9 +545,7 @@ static enum err load_producers(struct loading *g)
     /* Before the first record there is nothing to say to Kafka. */
     if (replay.is_both || (replay.is_own && replay.upto == 0))
         l->closed_at = replay.from;
-    if (replay.from == replay.upto)
-        return ERR_NONE;
-    err = peek_segments(g);
+    err = replay.from == replay.upto ? ERR_NONE : peek_segments(g);
     replay.segments = l->segments;
     replay.segment_count = l->segment_count;
     if (!err)

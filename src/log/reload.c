@@ -200,9 +200,43 @@ void producers_from_snapshot(struct replay *r)
         r->producers->forgotten_id = INT64_MAX;
 }
 
+/* The smallest offset above `least` of a snapshot of ours; INT64_MAX. */
+static int64_t next_own(const struct io_names *names, int64_t least)
+{
+    int64_t best = INT64_MAX;
+    int64_t at;
+
+    for (size_t i = 0; i < names->n; i++)
+        if (offset_name_parse(names->v[i], PRODUCERS_SUFFIX, &at) && at > least)
+            best = MIN(best, at);
+    return best;
+}
+
+/* After a truncation a snapshot of Kafka's at the base of a segment may be all there is below the
+ * recovery point, and one of ours above it. */
+static void learn_from_next(struct replay *r)
+{
+    struct producers later;
+    int64_t at = next_own(r->names, r->upto);
+    enum err err = ERR_NOT_FOUND;
+
+    producers_init(&later);
+    while (err && at != INT64_MAX) {
+        err = read_snapshot(r->io, r->path, at, PRODUCERS_SUFFIX, &later);
+        at = next_own(r->names, at);
+    }
+    if (!err)
+        producers_learn(r->producers, &later, r->upto);
+    producers_fini(&later);
+}
+
 enum err producers_replay_rest(struct replay *r)
 {
-    return r->from == r->upto ? ERR_NONE : replay_from(r, r->from);
+    enum err err = r->from == r->upto ? ERR_NONE : replay_from(r, r->from);
+
+    if (!err && !r->is_own)
+        learn_from_next(r);
+    return err;
 }
 
 /* ---- Which snapshots stay ----------------------------------------------------------------- */
