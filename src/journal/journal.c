@@ -179,9 +179,9 @@ bool journal_has_space(const struct journal *j)
     return atomic_load_explicit(&j->has_space, memory_order_relaxed);
 }
 
-void journal_check_space(struct journal *j)
+int64_t journal_check_space(struct journal *j)
 {
-    (void)room_bytes(j);
+    return room_bytes(j);
 }
 
 /* ---- Gather ----------------------------------------------------------------------------- */

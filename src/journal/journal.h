@@ -109,8 +109,9 @@ void journal_fail(struct journal *j, enum err err);
 /* Any thread: false while free space is below the reserve, max(2 %, 256 MiB) but at most 10 % of
  * the volume. Appends are refused up front then; fetch, deletion and administration go on. */
 bool journal_has_space(const struct journal *j);
-/* Looks at the free space again. Blocking: a lane or a job, called each second or so. */
-void journal_check_space(struct journal *j);
+/* Looks at the free space again, and returns how much of it appends may take, or less than none.
+ * Blocking: a lane or a job, called each second or so where that is little. */
+int64_t journal_check_space(struct journal *j);
 
 struct journal_stats {
     int64_t commits;

@@ -21,6 +21,8 @@
 #define TICK_NS ((int64_t)1000 * 1000 * 1000)
 #define QUIET_TICK_NS (10 * TICK_NS)
 #define MARK_TICKS 5
+/* Appends are refused from when there is too little until the next look. */
+#define ROOM_BYTES_LITTLE ((int64_t)256 * 1024 * 1024)
 /* Logs that are asked to save per tick, by unsaved bytes and by turn. */
 #define SAVES_BY_BYTES 8
 #define SAVES_BY_TURN 8
@@ -344,11 +346,12 @@ static bool ask_some(struct log_dir *dir)
 
 static void tick(struct log_dir *dir)
 {
-    journal_check_space(dir->journal);
+    int64_t room = journal_check_space(dir->journal);
+
     if (journal_has_failed(dir->journal))
         dir->is_quiet = true;
     else /* Also while space is short: a save takes little, and retention waits for it. */
-        dir->is_quiet = !ask_some(dir) && journal_has_space(dir->journal);
+        dir->is_quiet = !ask_some(dir) && room >= ROOM_BYTES_LITTLE;
     if (dir->ticks == 0)
         dir->is_quiet = false; /* Nobody has registered yet, and there may be much to save. */
     if (++dir->ticks % MARK_TICKS == 0 || dir->is_quiet)
