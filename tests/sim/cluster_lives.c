@@ -14,6 +14,8 @@
 #define SLICE_NS (2 * MS)
 #define ACT_SLICES_MAX 60
 #define FAILING_CALLS_MAX 30
+#define SMALL_DISK_BYTES 40000
+#define LARGE_DISK_BYTES ((int64_t)1 << 40)
 #define WHOLE_NS (20 * SECOND)
 #define SLOW_NS (20 * MS)
 #define LAG_NS (2 * SECOND)
@@ -244,6 +246,7 @@ static void heal(struct run *run)
 
     tell(run, "all faults end");
     o->net_reset_ppm = o->net_refuse_ppm = 0;
+    o->disk_bytes = LARGE_DISK_BYTES;
     sim_net_heal_all(run->world);
     for (int i = 0; i < NODES; i++) {
         if (node_lives(&run->cluster->nodes[i]))
@@ -341,6 +344,7 @@ static void choose_plan(struct run *run)
     p->has_racks = run->seed % 3 == 0;
     p->has_disk_errors = run->seed % 4 == 1;
     p->dirs = run->seed % 8 == 1 ? 2 : 1;
+    p->has_small_disk = run->seed % 8 == 3;
 }
 
 static void make_weather(struct run *run)
@@ -351,6 +355,8 @@ static void make_weather(struct run *run)
         o->net_delay_ns_max = SLOW_NS;
     if (run->plan.has_slow_syncs)
         o->disk_sync_ns_max = SLOW_NS;
+    if (run->plan.has_small_disk)
+        o->disk_bytes = SMALL_DISK_BYTES + (int64_t)run_choose(run, SMALL_DISK_BYTES);
     if (!run->plan.has_network_faults)
         return;
     o->net_reset_ppm = rate(run, 1000);

@@ -115,6 +115,7 @@ static void take_line(void *ctx, enum trace_level level, const char *line)
     counts->resigned += strstr(line, "controller.resigned") != NULL;
     counts->renewed += strstr(line, "cluster.session_ended") != NULL;
     counts->truncations += strstr(line, "partition.truncating") != NULL;
+    counts->without_space += strstr(line, "log.no_space") != NULL;
     counts->cut_committed += strstr(line, "log.truncated_below_hw") != NULL;
 }
 

@@ -56,12 +56,14 @@ void counts_print(const struct counts *c, uint64_t seeds)
     if (c->rules > 0)
         printf("  clusters: %lld controllers (%lld resigned), %lld leaders, %lld sessions ended "
                "(%lld with another behind them), %lld isolated; %lld logs cut by their leaders, "
-               "%lld compared; %lld disks lost, %lld undecided; %lld readers sent to a follower, "
+               "%lld compared; %lld disks lost, %lld times without space, %lld undecided; %lld "
+               "readers sent to a follower, "
                "%lld answers with records there\n",
                (long long)c->rules, (long long)c->resigned, (long long)c->led,
                (long long)c->expired, (long long)c->renewed, (long long)c->isolations,
                (long long)c->truncations, (long long)c->logs_compared, (long long)c->disks_lost,
-               (long long)c->undecided, (long long)c->sent_near, (long long)c->read_near);
+               (long long)c->without_space, (long long)c->undecided, (long long)c->sent_near,
+               (long long)c->read_near);
 }
 
 /* Per seed, on average; a world in which nothing happens proves nothing. */
@@ -95,7 +97,7 @@ static bool clusters_have_shown_enough(const struct counts *c, int64_t seeds)
            c->led > seeds && c->expired > seeds && c->isolations > seeds / 4 &&
            c->resigned > seeds / 40 && c->renewed > seeds / 4 && c->truncations > seeds / 8 &&
            c->logs_compared > 5 * seeds && c->sent_near > seeds && c->read_near > 10 * seeds &&
-           c->disk_errors > seeds / 4;
+           c->disk_errors > seeds / 4 && c->without_space > seeds / 20;
 }
 
 #define SEEDS_MIN 100 /* fewer are not enough to judge by */

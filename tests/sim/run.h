@@ -132,6 +132,7 @@ struct counts {
     int64_t expired;    /* sessions */
     int64_t isolations; /* of a broker from others */
     int64_t disks_lost;
+    int64_t without_space; /* logs that took appends back for want of it */
     int64_t undecided;     /* runs that ended without the one who has everything */
     int64_t truncations;   /* logs that a new leader has cut */
     int64_t cut_committed; /* of them, below their high watermark */
